@@ -1,0 +1,1 @@
+"""The wayout daemon and everything an operator touches."""

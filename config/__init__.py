@@ -1,0 +1,1 @@
+"""Settings: strict YAML, a schema with scope and modifiability, one transaction."""

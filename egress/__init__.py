@@ -1,0 +1,1 @@
+"""From who is alive to which addresses are here."""

@@ -1,0 +1,1 @@
+"""SWIM membership on hashicorp/memberlist's wire."""

@@ -1,0 +1,1 @@
+"""The machine in virtual time: networks, faults and reports."""

@@ -1,0 +1,1 @@
+"""Bytes to messages and back: every layer of the memberlist wire format."""

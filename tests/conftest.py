@@ -1,0 +1,20 @@
+"""Profiles and markers for the whole suite."""
+
+import os
+import shutil
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+settings.register_profile("default", max_examples=50, deadline=None)
+settings.register_profile(
+    "soak", max_examples=2000, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+
+def pytest_collection_modifyitems(items):
+    root = os.geteuid() == 0 and shutil.which("ip") is not None
+    for item in items:
+        if "netns" in item.keywords and not root:
+            item.add_marker(pytest.mark.skip(reason="needs root and iproute2"))
