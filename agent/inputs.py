@@ -32,6 +32,11 @@ class MembersSeen:
 
 
 @dataclass(frozen=True, slots=True)
+class MembersChanged:
+    """Membership is not what it was: ask for `MembersSeen`."""
+
+
+@dataclass(frozen=True, slots=True)
 class ClaimsHeard:
     """Claims of other members, and ours as others repeat them."""
 
@@ -123,7 +128,8 @@ class Nudged:
 
 
 Input = (
-    MembersSeen
+    MembersChanged
+    | MembersSeen
     | ClaimsHeard
     | ContactReported
     | KernelChanged

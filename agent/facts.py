@@ -1,0 +1,162 @@
+"""What a wayout member says of itself in its metadata, as a value and as plain data.
+
+Metadata is at most 512 bytes, so keys are one letter and addresses are packed; `restarting` is
+spelled out because gossip itself reads it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from ipaddress import ip_address, ip_network
+from typing import TYPE_CHECKING, TypeVar
+
+from gossip.wire import own
+from gossip.wire.messages import WireError
+
+if TYPE_CHECKING:
+    from egress.model import IP, Network
+    from gossip.events import Plain
+
+META_KIND = 4
+"""Kind number of metadata among our own messages."""
+MOST_MACS = 8
+MOST_NETWORKS = 8
+MOST_ADDRESSES = 8
+MOST_LABELS = 32
+MOST_REASONS = 8
+LONGEST_TEXT = 128
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """The facts that elections, status and peers need to know of a member.
+
+    `reasons`: why it may own nothing; empty means eligible. `restarting`: seconds for which it
+    asks to be waited for. `networks`: subnets of its egress interfaces; `addresses`: its own
+    addresses there. `lease` in seconds. The digests are hexadecimal.
+    """
+
+    version: str = ""
+    generation: int = 0
+    cluster_digest: str = ""
+    node_digest: str = ""
+    reasons: tuple[str, ...] = ()
+    weight: float = 1.0
+    capacity: int | None = None
+    labels: tuple[tuple[str, str], ...] = ()
+    macs: frozenset[str] = frozenset()
+    networks: tuple[Network, ...] = ()
+    addresses: tuple[IP, ...] = ()
+    lease: float = 3.0
+    restarting: float = 0.0
+
+
+def to_plain(facts: Facts) -> dict[str, Plain]:
+    """Plain data for `Machine.set_meta`; what is default is left out to save bytes."""
+    full: dict[str, Plain] = {
+        "v": facts.version,
+        "g": facts.generation,
+        "d": bytes.fromhex(facts.cluster_digest),
+        "n": bytes.fromhex(facts.node_digest),
+        "r": list(facts.reasons),
+        "w": facts.weight if facts.weight != 1.0 else None,
+        "c": facts.capacity,
+        "l": dict(facts.labels),
+        "m": [bytes.fromhex(mac.replace(":", "")) for mac in sorted(facts.macs)[:MOST_MACS]],
+        "s": [
+            net.network_address.packed + bytes([net.prefixlen])
+            for net in facts.networks[:MOST_NETWORKS]
+        ],
+        "a": [address.packed for address in facts.addresses[:MOST_ADDRESSES]],
+        "t": facts.lease if facts.lease != 3.0 else None,  # noqa: PLR2004 - the default lease
+        "restarting": facts.restarting,
+    }
+    return {key: value for key, value in full.items() if value}
+
+
+@lru_cache(maxsize=4096)
+def read(meta: bytes) -> Facts | None:
+    """Facts from a member's metadata, or None when it is not wayout's or makes no sense.
+
+    Metadata comes from the network: a field of the wrong kind is as good as absent.
+    """
+    try:
+        kind, value = own.unpack(meta)
+    except WireError:
+        return None
+    if kind != META_KIND or not isinstance(value, dict):
+        return None
+    weight = _number(value.get("w"), 1.0)
+    capacity = value.get("c")
+    return Facts(
+        version=_text(value.get("v")),
+        generation=_count(value.get("g")) or 0,
+        cluster_digest=_hex(value.get("d")),
+        node_digest=_hex(value.get("n")),
+        reasons=tuple(_text(each) for each in _list(value.get("r"), MOST_REASONS)),
+        weight=weight if 0.0 <= weight <= 100.0 else 1.0,  # noqa: PLR2004 - percent-like bound
+        capacity=_count(capacity),
+        labels=_labels(value.get("l")),
+        macs=frozenset(
+            each.hex(":") for each in _list(value.get("m"), MOST_MACS) if _is_bytes(each, 6)
+        ),
+        networks=_networks(_list(value.get("s"), MOST_NETWORKS)),
+        addresses=_addresses(_list(value.get("a"), MOST_ADDRESSES)),
+        lease=min(max(_number(value.get("t"), 3.0), 1.0), 3600.0),
+        restarting=min(max(_number(value.get("restarting"), 0.0), 0.0), 600.0),
+    )
+
+
+def _text(value: object) -> str:
+    return value[:LONGEST_TEXT] if isinstance(value, str) else ""
+
+
+def _number(value: object, default: float) -> float:
+    return float(value) if isinstance(value, int | float) and value == value else default  # noqa: PLR0124 - NaN
+
+
+def _count(value: object) -> int | None:
+    return value if isinstance(value, int) and 0 <= value < 1 << 32 else None
+
+
+def _hex(value: object) -> str:
+    return value.hex() if isinstance(value, bytes) and len(value) <= 32 else ""  # noqa: PLR2004 - SHA-256
+
+
+def _list(value: object, most: int) -> list[object]:
+    return value[:most] if isinstance(value, list) else []
+
+
+def _is_bytes(value: object, length: int) -> bool:
+    return isinstance(value, bytes) and len(value) == length
+
+
+def _labels(value: object) -> tuple[tuple[str, str], ...]:
+    if not isinstance(value, dict):
+        return ()
+    pairs = [
+        (key[:LONGEST_TEXT], text[:LONGEST_TEXT])
+        for key, text in value.items()
+        if isinstance(key, str) and isinstance(text, str)
+    ]
+    return tuple(sorted(pairs)[:MOST_LABELS])
+
+
+def _networks(values: list[object]) -> tuple[Network, ...]:
+    found: list[Network] = []
+    for each in values:
+        if isinstance(each, bytes) and len(each) in {5, 17}:
+            try:
+                found.append(ip_network((each[:-1], each[-1])))
+            except ValueError:
+                continue
+    return tuple(found)
+
+
+def _addresses(values: list[object]) -> tuple[IP, ...]:
+    return tuple(
+        ip_address(each) for each in values if isinstance(each, bytes) and len(each) in {4, 16}
+    )
