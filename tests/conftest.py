@@ -1,5 +1,6 @@
 """Profiles and markers for the whole suite."""
 
+import asyncio
 import os
 import shutil
 
@@ -11,6 +12,16 @@ settings.register_profile(
     "soak", max_examples=2000, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def spare_loop():
+    """pytest-asyncio asks for a current loop between tests; one that it had to make leaks."""
+    loop = asyncio.new_event_loop()
+    asyncio.set_event_loop(loop)
+    yield
+    asyncio.set_event_loop(None)
+    loop.close()
 
 
 def pytest_collection_modifyitems(items):
