@@ -89,6 +89,8 @@ class Claim:
     """The published statement "I carry this IP" (or, with `held` false, "I carry it no more").
 
     `at` is the claimant's wall clock (Unix seconds), for people alone; nothing is decided by it.
+    `to`: of a release, the one member that may bind without asking the wire; None, or a `to`
+    that got lost on the way, obliges everybody to ask.
     """
 
     ip: IP
@@ -96,6 +98,7 @@ class Claim:
     owner: str
     held: bool
     at: float = 0.0
+    to: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,7 +228,9 @@ class Reply:
     """Who answered a question between `asked` and `heard` (loop seconds).
 
     `macs`: all that answered for the address, our own excluded. `control`: a control answered;
-    None when there was none to ask. `carrier`: the link had carrier all the while.
+    None when there was none to ask. `carrier`: the link had carrier all the while. `rivals`:
+    MACs of others that asked for the same address in the same moment (their ARP probes or
+    neighbour solicitations were heard, RFC 5227 §2.1.1), our own excluded.
     """
 
     question: Question
@@ -234,3 +239,4 @@ class Reply:
     carrier: bool
     asked: float
     heard: float
+    rivals: frozenset[str] = frozenset()
