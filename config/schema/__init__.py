@@ -1,0 +1,1 @@
+"""The settings: one module per section, each field with its scope and modifiability."""
