@@ -229,8 +229,8 @@ class Reply:
 
     `macs`: all that answered for the address, our own excluded. `control`: a control answered;
     None when there was none to ask. `carrier`: the link had carrier all the while. `rivals`:
-    MACs of others that asked for the same address in the same moment (their ARP probes or
-    neighbour solicitations were heard, RFC 5227 §2.1.1), our own excluded.
+    MACs of others that probed for the same address in the same moment (ARP probe or neighbour
+    solicitation without a sender address, RFC 5227 §2.1.1), our own excluded.
     """
 
     question: Question
