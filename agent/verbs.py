@@ -1,0 +1,158 @@
+"""What the admin socket understands: each verb with its arguments and the answer of the desk."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from agent import release
+from agent.desk import EXIT_USAGE, DeskError, rows_named
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping
+
+    from agent.desk import JSON, Desk, Document
+
+    Answer = Callable[["Desk", "Arguments"], Awaitable[JSON | list[Document]]]
+
+LONGEST_TEXT = 253
+LONGEST_TIME = 366 * 86400.0
+
+
+class Arguments:
+    """The arguments of one request; each is taken as what it must be, or `DeskError`."""
+
+    def __init__(self, given: Mapping[str, object]) -> None:
+        self._given = given
+
+    def text(self, name: str, default: str | None = None) -> str:
+        """A short text; required if there is no default."""
+        value = self._given.get(name, default)
+        if not isinstance(value, str) or not 0 < len(value) <= LONGEST_TEXT:
+            raise DeskError(
+                f"argument {name!r} must be a text of 1-{LONGEST_TEXT} letters", EXIT_USAGE
+            )
+        return value
+
+    def flag(self, name: str, *, default: bool = False) -> bool:
+        """True or false."""
+        value = self._given.get(name, default)
+        if not isinstance(value, bool):
+            raise DeskError(f"argument {name!r} must be true or false", EXIT_USAGE)
+        return value
+
+    def seconds(self, name: str, default: float | None = None) -> float | None:
+        """A length of time, or None."""
+        value = self._given.get(name, default)
+        if value is None:
+            return None
+        # True is an int to Python, but nobody means one second by it.
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise DeskError(f"argument {name!r} must be a number of seconds", EXIT_USAGE)
+        if not 0 <= value <= LONGEST_TIME:
+            raise DeskError(f"argument {name!r} must be 0-{LONGEST_TIME:.0f} seconds", EXIT_USAGE)
+        return float(value)
+
+
+@dataclass(frozen=True, slots=True)
+class Verb:
+    """`takes` names the arguments; a verb that `changes` something is logged with its caller."""
+
+    answer: Answer
+    takes: frozenset[str] = frozenset()
+    changes: bool = False
+
+
+def find(name: object, given: Mapping[str, object]) -> Verb:
+    """The verb of a request whose arguments are all known to it, or `DeskError`."""
+    verb = VERBS.get(name) if isinstance(name, str) else None
+    if verb is None:
+        raise DeskError(f"the daemon does not know the verb {str(name)[:40]!r}", EXIT_USAGE)
+    if unknown := sorted(given.keys() - verb.takes):
+        raise DeskError(f"{name} takes no argument {unknown[0][:40]!r}", EXIT_USAGE)
+    return verb
+
+
+async def _status(desk: Desk, _: Arguments) -> Document:
+    return desk.status()
+
+
+async def _members(desk: Desk, _: Arguments) -> list[Document]:
+    return desk.members()
+
+
+async def _egress_list(desk: Desk, _: Arguments) -> list[Document]:
+    return desk.egress_list()
+
+
+async def _egress_show(desk: Desk, given: Arguments) -> list[Document]:
+    return _rows(desk, given.text("name"))
+
+
+async def _egress_explain(desk: Desk, given: Arguments) -> Document:
+    return desk.egress_explain(str(_rows(desk, given.text("name"))[0]["name"]))
+
+
+def _rows(desk: Desk, name: str) -> list[Document]:
+    rows = rows_named(desk.egress_list(), name)
+    if not rows:
+        raise DeskError(f"there is no egress {name!r}, 'wayout egress list' shows all", EXIT_USAGE)
+    return rows
+
+
+async def _drain(desk: Desk, given: Arguments) -> Document:
+    return await desk.drain(wait=given.flag("wait"), seconds=given.seconds("seconds"))
+
+
+async def _undrain(desk: Desk, _: Arguments) -> Document:
+    return await desk.undrain()
+
+
+async def _reload(desk: Desk, given: Arguments) -> Document:
+    return await desk.reload(
+        trigger="socket",
+        wait=given.flag("wait", default=True),
+        dry_run=given.flag("dry_run"),
+        allow_removal=given.flag("allow_removal"),
+        timeout=given.seconds("seconds", 30.0) or 30.0,
+    )
+
+
+async def _config_show(desk: Desk, given: Arguments) -> Document:
+    which = given.text("which", "running")
+    if which not in ("running", "configured"):
+        raise DeskError("argument 'which' must be running or configured", EXIT_USAGE)
+    return desk.config_show(
+        which=which, origin=given.flag("origin"), changed_only=given.flag("changed_only")
+    )
+
+
+async def _config_status(desk: Desk, _: Arguments) -> Document:
+    return desk.config_status()
+
+
+async def _version(_desk: Desk, _: Arguments) -> Document:
+    return {**release.describe()}
+
+
+async def _ready(desk: Desk, _: Arguments) -> Document:
+    ready, reasons = desk.ready()
+    return {"ready": ready, "reasons": [*reasons]}
+
+
+VERBS: Mapping[str, Verb] = {
+    "status": Verb(_status),
+    "members": Verb(_members),
+    "egress_list": Verb(_egress_list),
+    "egress_show": Verb(_egress_show, frozenset({"name"})),
+    "egress_explain": Verb(_egress_explain, frozenset({"name"})),
+    "drain": Verb(_drain, frozenset({"wait", "seconds"}), changes=True),
+    "undrain": Verb(_undrain, changes=True),
+    "reload": Verb(
+        _reload, frozenset({"wait", "dry_run", "allow_removal", "seconds"}), changes=True
+    ),
+    "config_show": Verb(_config_show, frozenset({"which", "origin", "changed_only"})),
+    "config_status": Verb(_config_status),
+    "version": Verb(_version),
+    "ready": Verb(_ready),
+}

@@ -1,0 +1,142 @@
+"""A desk that behaves: it drains, reloads and refuses as a daemon would, without a cluster."""
+
+import asyncio
+
+from agent.desk import EXIT_USAGE, DeskError
+
+AT = "2026-01-02T03:04:05.678Z"
+
+
+def member(name, state="alive", *, local=False, reasons=()):
+    return {
+        "name": name,
+        "address": f"192.0.2.{10 + ord(name[-1]) % 100}",
+        "port": 7955,
+        "state": state,
+        "incarnation": 1,
+        "local": local,
+        "rtt_seconds": None if local else 0.0012,
+        "eligible": not reasons,
+        "reasons": list(reasons),
+        "labels": {"role": "edge"},
+        "config_digest": "aabbccdd00112233",
+        "version": "0.1.0",
+        "since": AT,
+    }
+
+
+def egress(name, ip, owner, *, local=False, state="assigned", reason=None):
+    return {
+        "name": name,
+        "ip": ip,
+        "family": 6 if ip and ":" in ip else 4,
+        "pool": None,
+        "owner": owner,
+        "standby": "n3",
+        "state": state,
+        "reason": reason,
+        "epoch": 4,
+        "since": AT,
+        "local": local,
+        "interface": "eth0" if local else None,
+    }
+
+
+class FakeDesk:
+    def __init__(self):
+        self.draining = False
+        self.drained = asyncio.Event()
+        self.drain_seconds = None
+        self.generation = 1
+        self.reloads = []
+        self.unready = []
+        self.handover = 0.0
+        self.rows = [
+            egress("billing", "192.0.2.40", "n1", local=True),
+            egress("billing", "2001:db8::40", "n1", local=True),
+            egress("partner", "192.0.2.41", None, state="conflict", reason="02:00:00:00:00:99"),
+        ]
+
+    def status(self):
+        owned = 0 if self.draining else 2
+        return {
+            "node": {
+                "name": "n1",
+                "address": "192.0.2.11",
+                "cluster": "wayout",
+                "version": "0.1.0",
+                "pid": 4711,
+                "state": "draining" if self.draining else "ready",
+                "uptime_seconds": 93784.5,
+                "eligible": not self.draining,
+                "ineligible_reasons": ["draining"] if self.draining else [],
+                "health_score": 0,
+            },
+            "members": {"alive": 2, "suspect": 1, "dead": 0, "left": 0},
+            "egress": {
+                "total": 3,
+                "owned": owned,
+                "assigned": 2,
+                "unassigned": 0,
+                "conflicts": 1,
+            },
+            "config": self.config_status(),
+        }
+
+    def members(self):
+        return [
+            member("n1", local=True),
+            member("n2", "suspect"),
+            member("n3", reasons=["no_carrier"]),
+        ]
+
+    def egress_list(self):
+        return list(self.rows)
+
+    def egress_explain(self, name):
+        if name not in {row["name"] for row in self.rows}:
+            raise LookupError(name)
+        return {
+            "name": name,
+            "owner": "n1",
+            "rule": "sticky",
+            "candidates": [
+                {"name": "n1", "eligible": True, "score": 0.9, "reasons": []},
+                {"name": "n3", "eligible": False, "score": 0.1, "reasons": ["no_carrier"]},
+            ],
+        }
+
+    def ready(self):
+        return not self.unready, list(self.unready)
+
+    async def drain(self, *, wait, seconds):
+        self.draining = True
+        self.drained.set()
+        self.drain_seconds = seconds
+        if wait:
+            await asyncio.sleep(self.handover)
+        return {"draining": True, "until": None, "owned": 0 if wait else 2}
+
+    async def undrain(self):
+        self.draining = False
+        return {"draining": False, "until": None, "owned": 0}
+
+    async def reload(self, *, trigger, wait, dry_run, allow_removal, timeout):  # noqa: ASYNC109
+        self.reloads.append((trigger, wait, dry_run, allow_removal, timeout))
+        self.generation += not dry_run
+        return {"result": "applied", "errors": [], "changes": []}
+
+    def config_show(self, *, which, origin, changed_only):
+        if which == "configured" and origin:
+            raise DeskError("the file cannot be read", EXIT_USAGE)
+        node = {"name": "n1"} if changed_only else {"name": "n1", "cluster": "wayout"}
+        return {"version": 1, "node": node}
+
+    def config_status(self):
+        return {
+            "generation": self.generation,
+            "digest": "aabbccdd00112233",
+            "stale": False,
+            "pending_restart": [],
+            "last_reload": {"at": AT, "trigger": "signal", "result": "applied", "errors": []},
+        }
