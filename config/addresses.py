@@ -258,9 +258,9 @@ def read_seed(value: object) -> Seed:
     host, colon, port_text = found.partition(":")
     if ":" in port_text:
         read_ip(found)
-    if not _HOST.fullmatch(host) or host.replace(".", "").isdigit():
-        if _looks_like_ip(host):
-            read_ip(host)
+    if host.replace(".", "").isdigit():
+        host = str(read_ip(host))
+    elif not _HOST.fullmatch(host):
         refuse(f"is {quoted(found)}", "write an address or a name, with or without :port")
     return Seed(host, _port(port_text, found) if colon else None)
 

@@ -66,5 +66,5 @@ def built(leaves: Leaves) -> Settings:
 def canonical(value: Plain) -> Plain:
     """The same for values that mean the same."""
     if isinstance(value, list) and all(isinstance(each, str) for each in value):
-        return sorted(set(value), key=str)  # type: ignore[arg-type]
+        return sorted(set(value), key=str)
     return value

@@ -154,15 +154,14 @@ class _Builder:
             self._key(event, mark)
             return
         self._refuse_extras(event, mark)
-        plain = event.implicit[0] and event.style is None
-        value = resolve(event.value) if plain else event.value
+        value = resolve(event.value) if event.implicit[0] else event.value
         self._add(Leaf(value, mark))
 
     def _key(self, event: yaml.ScalarEvent, mark: Mark) -> None:
         self._refuse_extras(event, mark)
         top = self.stack[-1]
         key = event.value
-        if event.implicit[0] and event.style is None and not isinstance(resolve(key), str):
+        if event.implicit[0] and not isinstance(resolve(key), str):
             self._problem(mark, f"the key {key or 'null'} is not text", f'write "{key}"')
         elif key == "<<":
             self._problem(mark, "merge keys are not supported", "write the keys out")

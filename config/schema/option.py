@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from types import MappingProxyType
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Self, TypeVar
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WrapSerializer
 
@@ -76,6 +76,10 @@ class Section(BaseModel):
     """A part of the settings: strict, frozen, without unknown keys."""
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True, hide_input_in_errors=True)
+
+    def __deepcopy__(self, _memo: dict[int, Any] | None = None) -> Self:
+        """Frozen through and through, so a copy would be the same."""
+        return self
 
 
 def _thaw(value: Mapping[str, Any], shown: Callable[[Any], object]) -> object:
