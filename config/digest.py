@@ -7,18 +7,20 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
-from config.leaves import canonical
+from config.leaves import ordered, stated
 from config.schema.option import Scope
-from config.schema.table import entry_of
+from config.schema.table import OPTIONS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Mapping
 
-    from config.leaves import Leaves
+    from config.schema.settings import Settings
     from config.tree import Plain
 
 LENGTH = 16
 """Hexadecimal digits: 64 bits."""
+
+_LOCAL = frozenset(path for path, each in OPTIONS.items() if each.option.scope is not Scope.CLUSTER)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,18 +32,26 @@ class Digests:
     content: str
 
 
-def digests(leaves: Leaves, content: str) -> Digests:
-    """Over values, not bytes: neither formatting nor the order of keys shows."""
-    shared = [each for each in leaves.items() if _shared(each[0])]
-    return Digests(_digest(shared), _digest(leaves.items()), content)
+def digests(settings: Settings, content: str) -> Digests:
+    """Over values, not bytes: neither formatting nor the order of keys shows.
+
+    Defaults do not count, so that a version with one more option still agrees with the last.
+    """
+    whole = {key: ordered(value) for key, value in stated(settings).items()}
+    return Digests(_digest(_shared(whole)), _digest(whole), content)
 
 
-def _shared(path: tuple[str, ...]) -> bool:
-    entry = entry_of(path)
-    return entry is not None and entry.option.scope is Scope.CLUSTER
+def _shared(values: Mapping[str, Plain]) -> dict[str, Plain]:
+    """The values without the options of one node, group or host, which are never deeper."""
+    kept: dict[str, Plain] = {}
+    for section, value in values.items():
+        if isinstance(value, dict):
+            kept[section] = {key: v for key, v in value.items() if (section, key) not in _LOCAL}
+        else:
+            kept[section] = value
+    return kept
 
 
-def _digest(leaves: Iterable[tuple[tuple[str, ...], Plain]]) -> str:
-    rows = sorted([list(path), canonical(value)] for path, value in leaves)
-    text = json.dumps(rows, separators=(",", ":"), sort_keys=True)
+def _digest(values: Mapping[str, Plain]) -> str:
+    text = json.dumps(values, separators=(",", ":"), sort_keys=True)
     return sha256(text.encode()).hexdigest()[:LENGTH]

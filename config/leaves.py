@@ -25,6 +25,12 @@ def plain(settings: Settings) -> dict[str, Plain]:
     return dumped
 
 
+def stated(settings: Settings) -> dict[str, Plain]:
+    """Nested plain values without those that equal their default, however they came about."""
+    dumped: dict[str, Plain] = settings.model_dump(mode="json", exclude_defaults=True)
+    return dumped
+
+
 def flat(values: Mapping[str, Plain]) -> Leaves:
     """Leaf paths and their values; an empty map leaves no trace."""
     return dict(_walk(values, ()))
@@ -63,8 +69,10 @@ def built(leaves: Leaves) -> Settings:
     return Settings.model_validate(nested(leaves))
 
 
-def canonical(value: Plain) -> Plain:
-    """The same for values that mean the same."""
-    if isinstance(value, list) and all(isinstance(each, str) for each in value):
-        return sorted(set(value), key=str)
+def ordered(value: Plain) -> Plain:
+    """The same for values that mean the same, however deep the lists are."""
+    if isinstance(value, dict):
+        return {key: ordered(below) for key, below in value.items()}
+    if isinstance(value, list) and value and all(isinstance(each, str) for each in value):
+        return [*sorted(set(map(str, value)))]
     return value

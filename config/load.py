@@ -66,7 +66,8 @@ def _dropin_dir(main: bytes, around: Surroundings) -> str:
     """Where the drop-ins are; the default if the main file cannot tell, which `parse` reports."""
     found: Node | None = None
     try:
-        found = at(parse_yaml("", main), _DROPINS)
+        if _DROPINS[-1].encode() in main:  # Reading a large file twice is not free.
+            found = at(parse_yaml("", main), _DROPINS)
         found = merge(found, at(environment(around.environ).tree, _DROPINS))
         found = merge(found, at(flags(around.overrides).tree, _DROPINS))
     except ConfigError:

@@ -81,7 +81,11 @@ class Loaded:
     provenance: Provenance
     digests: Digests
     warnings: tuple[Problem, ...]
-    leaves: Leaves
+
+    @property
+    def leaves(self) -> Leaves:
+        """All leaves of the settings, defaults included, in the words of the file."""
+        return leaves_of(self.settings)
 
 
 def parse(files: Sequence[Text], around: Surroundings, content: str = "") -> Loaded:
@@ -96,8 +100,7 @@ def parse(files: Sequence[Text], around: Surroundings, content: str = "") -> Loa
     settings = _validated(provenance, problems, warnings)
     if problems or settings is None:
         raise ConfigError(_once(problems))
-    leaves = leaves_of(settings)
-    return Loaded(settings, provenance, digests(leaves, content), tuple(warnings), leaves)
+    return Loaded(settings, provenance, digests(settings, content), tuple(warnings))
 
 
 def _once(problems: Sequence[Problem]) -> list[Problem]:

@@ -116,8 +116,9 @@ def _own_address(settings: Settings) -> Iterator[Finding]:
         _gossip("advertise_address"): settings.gossip.advertise_address,
     }
     for name, egress in settings.egress.egresses.items():
+        carried = egress.ips
         for path, address in own.items():
-            if address in egress.ips:
+            if address in carried:
                 message = f"has {address}, which is this node's own address"
                 hint = "it will not be carried; give it an address that no host has"
                 yield Finding((_egress(name), path), message, hint, warning=True)

@@ -8,7 +8,7 @@ value remembers it (`fresh`).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -18,9 +18,11 @@ Plain = Scalar | list["Plain"] | dict[str, "Plain"]
 Path = tuple[str | int, ...]
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Mark:
-    """A place in a source, counted from 1; line 0 means the source has no lines."""
+class Mark(NamedTuple):
+    """A place in a source, counted from 1; line 0 means the source has no lines.
+
+    A tuple, since there is one for every value: it costs a third of a frozen dataclass.
+    """
 
     source: str
     line: int = 0

@@ -153,12 +153,14 @@ class _Builder:
         if self.stack and self.stack[-1].items is None and self.stack[-1].key is None:
             self._key(event, mark)
             return
-        self._refuse_extras(event, mark)
+        if event.anchor or event.tag:
+            self._refuse_extras(event.anchor, event.tag, mark)
         value = resolve(event.value) if event.implicit[0] else event.value
         self._add(Leaf(value, mark))
 
     def _key(self, event: yaml.ScalarEvent, mark: Mark) -> None:
-        self._refuse_extras(event, mark)
+        if event.anchor or event.tag:
+            self._refuse_extras(event.anchor, event.tag, mark)
         top = self.stack[-1]
         key = event.value
         if event.implicit[0] and not isinstance(resolve(key), str):
@@ -178,8 +180,9 @@ class _Builder:
     def _sequence(self, event: yaml.SequenceStartEvent) -> None:
         self._open(event, _Open(self._mark(event), items=[]))
 
-    def _open(self, event: yaml.Event, opened: _Open) -> None:
-        self._refuse_extras(event, opened.mark)
+    def _open(self, event: yaml.CollectionStartEvent, opened: _Open) -> None:
+        if event.anchor or event.tag:
+            self._refuse_extras(event.anchor, event.tag, opened.mark)
         if self.stack and self.stack[-1].items is None and self.stack[-1].key is None:
             self._problem(opened.mark, "a list or map cannot be a key", "write text")
             self.stack[-1].key = ""
@@ -220,12 +223,10 @@ class _Builder:
             top.values[top.key] = node
             top.key = None
 
-    def _refuse_extras(self, event: yaml.Event, mark: Mark) -> None:
-        # Every kind of event that begins a node has both; the stubs know them one by one.
-        for what, sign in (("anchor", "&"), ("tag", "")):
-            found = getattr(event, what)
+    def _refuse_extras(self, anchor: str | None, tag: str | None, mark: Mark) -> None:
+        for what, found in (("anchor", anchor and f"&{anchor}"), ("tag", tag)):
             if found:
-                message = f"{what}s such as {quoted(sign + found)} are not supported"
+                message = f"{what}s such as {quoted(found)} are not supported"
                 self._problem(mark, message, "remove it")
 
     def _problem(self, mark: Mark, message: str, hint: str, *tail: str) -> None:
