@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from config.problems import Problem, dotted
 from config.schema.option import Scope
-from config.schema.table import entry_of
+from config.schema.table import ANY, children, entry_of
 from config.tree import Fields, Leaf, Mark, Node, at, child, empty, merge, nearest, walk
 
 if TYPE_CHECKING:
@@ -65,6 +65,23 @@ def stacked(layers: Iterable[Layer]) -> Fields:
     return Fields(whole.values, whole.keys, mark)
 
 
+def opened(tree: Fields, path: tuple[str, ...] = ()) -> Fields:
+    """The tree without sections in which nothing stands.
+
+    `gossip:` above nothing but comments is an empty section and not a reset of all that is
+    below; `null` for an option or for a single name is a reset.
+    """
+    values: dict[str, Node] = {}
+    for key, value in tree.values.items():
+        below = (*path, key)
+        section = bool(children(below)) and ANY not in children(path)
+        if isinstance(value, Fields) and section:
+            values[key] = opened(value, below)
+        elif not (section and isinstance(value, Leaf) and value.value is None):
+            values[key] = value
+    return Fields(values, tree.keys, tree.mark, tree.fresh)
+
+
 @dataclass(frozen=True, slots=True)
 class Provenance:
     """Who said what: the layers of one node, kept apart, and what they come to."""
@@ -109,7 +126,7 @@ def group_layers(
     for index, group in enumerate(groups):
         part = child(child(tree, index), "set")
         if isinstance(part, Fields) and matches(group, name, labels):
-            found.append(Layer(Rank.GROUP, f"group {group.name}", part))
+            found.append(Layer(Rank.GROUP, f"group {group.name}", opened(part)))
     return tuple(found)
 
 

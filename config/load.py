@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,6 +23,47 @@ DEFAULT_PATH = Path("/etc/wayout/config.yaml")
 _DROPINS = ("config", "dropin_dir")
 
 
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """What came of reading the sources once; `content` is empty if they could not be read."""
+
+    content: str
+    outcome: Loaded | ConfigError
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where the settings come from, for as long as the process lives."""
+
+    path: Path
+    around: Surroundings
+
+    def attempt(self, seen_as: str | None = None) -> Attempt:
+        """Read, merge and check. `seen_as` selects groups and nodes by another name.
+
+        Blocks on the file system.
+        """
+        content = ""
+        try:
+            snapshot = self.snapshot()
+            content = snapshot.content
+            around = replace(self.around, seen_as=seen_as)
+            return Attempt(content, parse(snapshot.files, around, content))
+        except ConfigError as error:
+            return Attempt(content, error)
+
+    def snapshot(self) -> Snapshot:
+        """All files of one moment; raises ConfigError if they cannot be read."""
+        return read(self.path, lambda main: _dropin_dir(main, self.around))
+
+    def content(self) -> str:
+        """The digest of what is there now; empty if it cannot be read. Blocks."""
+        try:
+            return self.snapshot().content
+        except ConfigError:
+            return ""
+
+
 def load(
     path: Path | str,
     *,
@@ -35,31 +77,24 @@ def load(
     `environ` is the process environment unless given; `overrides` are `section.key=value`.
     Raises ConfigError with every problem at once. Blocks on the file system.
     """
-    around = surroundings(node=node, labels=labels, environ=environ, overrides=overrides)
-    snapshot = snap(Path(path), around)
-    return parse(snapshot.files, around, snapshot.content)
+    around = replace(
+        surroundings(environ=environ, overrides=overrides), node=node, labels=dict(labels or {})
+    )
+    outcome = Source(Path(path), around).attempt().outcome
+    if isinstance(outcome, ConfigError):
+        raise outcome
+    return outcome
 
 
 def surroundings(
-    *,
-    node: str | None = None,
-    labels: Mapping[str, str] | None = None,
-    environ: Mapping[str, str] | None = None,
-    overrides: Sequence[str] = (),
+    *, environ: Mapping[str, str] | None = None, overrides: Sequence[str] = ()
 ) -> Surroundings:
     """What is not in the files, as this process finds it."""
     return Surroundings(
         hostname=socket.gethostname(),
         environ=dict(os.environ if environ is None else environ),
         overrides=tuple(overrides),
-        node=node,
-        labels=dict(labels or {}),
     )
-
-
-def snap(path: Path, around: Surroundings) -> Snapshot:
-    """All files of one moment; raises ConfigError if they cannot be read."""
-    return read(path, lambda main: _dropin_dir(main, around))
 
 
 def _dropin_dir(main: bytes, around: Surroundings) -> str:

@@ -15,6 +15,7 @@ from config.layers import (
     Rank,
     conflicts,
     group_layers,
+    opened,
     stacked,
     trespasses,
 )
@@ -124,7 +125,7 @@ def _file_layers(files: Sequence[Text], problems: list[Problem]) -> tuple[Layer,
             problems += error.problems
             continue
         if isinstance(tree, Fields):
-            layers.append(Layer(rank, each.name, tree))
+            layers.append(Layer(rank, each.name, opened(tree)))
         elif tree is not None:
             value: object = tree.value if isinstance(tree, Leaf) else []
             hint = "write sections: 'gossip:', and below it indented 'key: value' lines"
@@ -185,7 +186,7 @@ def _overlays(written: Sequence[Layer], problems: list[Problem]) -> _ForSome:
 
 
 def _fields(node: Node | None) -> Fields:
-    return node if isinstance(node, Fields) else empty("built-in")
+    return opened(node) if isinstance(node, Fields) else empty("built-in")
 
 
 def _partial(layer: Layer, prefix: tuple[str | int, ...]) -> list[Problem]:

@@ -45,6 +45,7 @@ class NodeSection(Section):
             STATIC,
             "Name of this node in the cluster; the host name if it is not set.",
             "peers know this node, its incarnation and its claims by this name",
+            example="node-1",
         ),
     ] = ""
     cluster: Annotated[

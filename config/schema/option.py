@@ -55,6 +55,7 @@ class Option:
     unit: str = ""
     since: str = "0.1.0"
     sensitive: bool = False
+    example: str = ""
 
     def __get_pydantic_json_schema__(
         self, core: object, handler: Callable[[object], Mapping[str, object]]

@@ -1,0 +1,268 @@
+"""A reload: read, check, compare, change over as a whole; else the last good settings stay.
+
+Three things are kept apart: what runs, what is configured (valid, perhaps waiting for a
+restart), and what was attempted last (perhaps refused).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import structlog
+from pydantic import ValidationError
+
+from config import rules
+from config.changes import Change, Pending, Split, apply, diff, split
+from config.digest import Digests, digests
+from config.guard import guarded
+from config.leaves import built, leaves_of
+from config.load import Attempt, Source, surroundings
+from config.parse import Loaded
+from config.problems import ConfigError, Problem, dotted, lines
+from config.render import document, text
+from config.report import Report, Result
+from config.subscribers import Changeover, Subscriber, Update
+from config.tree import Mark
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from config.layers import Provenance
+    from config.schema.settings import Settings
+    from config.tree import Plain
+
+READ_PATIENCE = 30.0
+_EVENTS = {each: f"config.{each.value}" for each in Result}
+log = structlog.get_logger("wayout.config")
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    """Valid settings on their way in: what would run, and what would wait."""
+
+    loaded: Loaded
+    settings: Settings
+    split: Split
+
+
+class Reloader:
+    """Owner of the settings in force. Everything but `reload` is immediate."""
+
+    def __init__(
+        self,
+        path: Path | str,
+        loaded: Loaded,
+        *,
+        environ: Mapping[str, str] | None = None,
+        overrides: Sequence[str] = (),
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._source = Source(Path(path), surroundings(environ=environ, overrides=overrides))
+        self._clock = clock
+        self._lock = asyncio.Lock()
+        self._subscribers: list[Subscriber] = []
+        self._running = loaded
+        self._configured = loaded
+        self._pending: tuple[Pending, ...] = ()
+        self._content = loaded.digests.content
+        self.generation = 1
+        self.attempted = loaded.digests.content
+        self.last = Report(
+            Result.APPLIED, "start", _stamp(clock()), self.generation, warnings=loaded.warnings
+        )
+
+    @property
+    def settings(self) -> Settings:
+        """What runs: the configured settings, except what waits for a restart."""
+        return self._running.settings
+
+    @property
+    def digests(self) -> Digests:
+        """Digests of what runs."""
+        return self._running.digests
+
+    @property
+    def pending_restart(self) -> tuple[Pending, ...]:
+        """What the files say and only a restart brings about."""
+        return self._pending
+
+    @property
+    def stale(self) -> bool:
+        """Whether the last attempt was refused, so that older settings run than are written."""
+        return not self.last.good
+
+    @property
+    def file_differs(self) -> bool:
+        """Whether the files, when last looked at, were others than those in force."""
+        return self._content != self._configured.digests.content
+
+    def subscribe(self, subscriber: Subscriber) -> None:
+        """From now on, and in the order of subscription."""
+        self._subscribers.append(subscriber)
+
+    async def look(self) -> str:
+        """The digest of the files as they are now; empty if they cannot be read."""
+        async with asyncio.timeout(READ_PATIENCE):
+            self._content = await asyncio.to_thread(self._source.content)
+        return self._content
+
+    async def reload(
+        self, trigger: str, *, dry_run: bool = False, allow_removal: bool = False
+    ) -> Report:
+        """Take what the files say now; one at a time. Raises nothing that an operator can cause."""
+        async with self._lock:
+            attempt = await self._attempt()
+            judged = self._judged(attempt, allow_removal=allow_removal)
+            report = Report(Result.UNCHANGED, trigger, _stamp(self._clock()), self.generation)
+            if isinstance(judged, ConfigError):
+                report = replace(report, result=Result.REJECTED, problems=judged.problems)
+            else:
+                report = await self._changed_over(judged, report, dry_run=dry_run)
+            if dry_run:
+                return replace(report, dry_run=True)
+            self._remember(attempt.content, report)
+            return report
+
+    async def _attempt(self) -> Attempt:
+        try:
+            async with asyncio.timeout(READ_PATIENCE):
+                return await asyncio.to_thread(self._source.attempt, self.settings.node.name)
+        except TimeoutError:
+            where, message = Mark(str(self._source.path)), f"not read within {READ_PATIENCE:g} s"
+            return Attempt("", ConfigError((Problem(where, "", message, "look at the disk"),)))
+
+    def _judged(self, attempt: Attempt, *, allow_removal: bool) -> _Candidate | ConfigError:
+        """Everything that can be said against a candidate before any part is asked."""
+        loaded = attempt.outcome
+        if isinstance(loaded, ConfigError):
+            return loaded
+        running = leaves_of(self.settings)
+        rebinding = frozenset().union(*(each.rebinds for each in self._subscribers))
+        parts = split(diff(running, leaves_of(loaded.settings)), rebinding)
+        if parts.forbidden:
+            return ConfigError(_forbidden(each, loaded.provenance) for each in parts.forbidden)
+        settings = self._mixed(loaded, parts) if parts.waiting else loaded.settings
+        if isinstance(settings, ConfigError):
+            return settings
+        refusal = guarded(self.settings, settings, loaded.provenance)
+        if refusal is not None and not allow_removal:
+            return ConfigError((refusal,))
+        return _Candidate(loaded, settings, parts)
+
+    def _mixed(self, loaded: Loaded, parts: Split) -> Settings | ConfigError:
+        """What runs until the restart: the new settings with the old ones where they wait."""
+        mixed = apply(leaves_of(self.settings), parts.live)
+        try:
+            settings = built(mixed)
+        except ValidationError as error:
+            where = Mark(str(self._source.path))
+            problems = [Problem(where, "", str(each["msg"])) for each in error.errors()]
+        else:
+            problems, _ = rules.check(settings, loaded.provenance)
+            if not problems:
+                return settings
+        hint = "restart instead, or change the options that need a restart by themselves"
+        return ConfigError(replace(each, hint=hint) for each in problems)
+
+    async def _changed_over(
+        self, candidate: _Candidate, report: Report, *, dry_run: bool
+    ) -> Report:
+        live = candidate.split.live
+        report = replace(
+            report,
+            warnings=candidate.loaded.warnings,
+            changes=(*live, *candidate.split.waiting),
+            pending_restart=candidate.split.pending,
+        )
+        if dry_run:
+            return replace(report, result=Result.APPLIED if live else Result.UNCHANGED)
+        if live:
+            report = await self._transaction(candidate, report)
+        if report.good:
+            self._adopt(candidate)
+        return report
+
+    async def _transaction(self, candidate: _Candidate, report: Report) -> Report:
+        update = Update(self.settings, candidate.settings, candidate.split.live)
+        changeover = Changeover(self._subscribers, update)
+        fault = await changeover.prepare()
+        result = Result.REJECTED
+        if fault is None:
+            # From here to the new generation there is no await: nobody sees half of it.
+            fault = changeover.commit()
+            result = Result.ROLLED_BACK
+        if fault is not None:
+            faults = [fault, *changeover.failed_rollbacks]
+            where = candidate.loaded.provenance.tree.mark
+            problems = tuple(Problem(where, "", str(each)) for each in faults)
+            inconsistent = bool(changeover.failed_rollbacks)
+            # What waits for a restart belongs to a candidate that was not taken.
+            kept = replace(report, pending_restart=self._pending, inconsistent=inconsistent)
+            return replace(kept, result=result, problems=problems)
+        self.generation += 1
+        self._adopt(candidate)
+        for each in await changeover.finalize():
+            log.warning("config.finish_failed", part=each.subscriber, reason=each.reason)
+        return replace(report, result=Result.APPLIED, generation=self.generation)
+
+    def _adopt(self, candidate: _Candidate) -> None:
+        """Level with the files: what runs, what is configured, and what waits, computed anew."""
+        loaded = candidate.loaded
+        sums = digests(candidate.settings, loaded.digests.content)
+        self._running = replace(loaded, settings=candidate.settings, digests=sums)
+        self._configured = loaded
+        self._pending = candidate.split.pending
+
+    def _remember(self, content: str, report: Report) -> None:
+        repeated = content == self.attempted and not report.good and not self.last.good
+        self.attempted = content
+        self._content = content
+        self.last = report
+        if report.good:
+            log.info(_EVENTS[report.result], generation=report.generation, trigger=report.trigger)
+            for each in report.pending_restart:
+                log.warning("config.pending_restart", path=each.path, reason=each.reason)
+        elif not repeated:
+            log.error(_EVENTS[report.result], errors=lines(report.problems))
+
+    def status(self) -> dict[str, Plain]:
+        """The part `config` of `status --json`, and a little more."""
+        return {
+            "generation": self.generation,
+            "digest": self.digests.cluster,
+            "node_digest": self.digests.node,
+            "stale": self.stale,
+            "file_differs": self.file_differs,
+            "pending_restart": [each.to_plain() for each in self._pending],
+            "last_reload": self.last.summary(),
+            "path": str(self._source.path),
+            "layers": [each.name for each in self._running.provenance.layers],
+            "warnings": [*lines(self._configured.warnings)],
+        }
+
+    def show(
+        self, *, which: str = "running", origin: bool = False, changed_only: bool = False
+    ) -> dict[str, Plain]:
+        """The settings that run or are configured: nested like the file, and as YAML."""
+        chosen = self._configured if which == "configured" else self._running
+        origins = chosen.provenance if origin else None
+        yaml = text(chosen.settings, origins=origins, changed_only=changed_only)
+        values = document(chosen.settings, changed_only=changed_only)
+        return {"which": which, "settings": values, "yaml": yaml}
+
+
+def _forbidden(change: Change, provenance: Provenance) -> Problem:
+    row = change.to_plain()
+    message = f"cannot change from {row['old']!r} to {row['new']!r} while the cluster runs"
+    hint = f"put it back, or stop all nodes first ({change.option.restart_reason})"
+    return Problem(provenance.mark(change.path), dotted(change.path), message, hint, "immutable")
+
+
+def _stamp(now: float) -> str:
+    when = datetime.fromtimestamp(now, UTC)
+    return when.isoformat(timespec="milliseconds").replace("+00:00", "Z")
