@@ -55,9 +55,11 @@ def test_what_is_written_is_what_is_read(state):
 )
 def test_any_other_bytes_are_a_state_or_a_value_error_and_nothing_worse(raw):
     try:
-        assert isinstance(_from_text(raw), State)
-    except ValueError as error:
-        assert str(error)
+        state = _from_text(raw)
+    except ValueError:
+        state = State()
+
+    assert isinstance(state, State)
 
 
 async def test_a_successor_finds_what_was_saved(tmp_path):
