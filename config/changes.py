@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from config.defaults import default_of
 from config.leaves import ordered
 from config.problems import dotted
 from config.redact import shown
@@ -110,6 +111,17 @@ def _same(one: Plain | Absent, other: Plain | Absent) -> bool:
         return one is other
     # In Python 1 == True; in a configuration they differ.
     return ordered(one) == ordered(other) and isinstance(one, bool) == isinstance(other, bool)
+
+
+def notable(changes: Iterable[Change]) -> tuple[Change, ...]:
+    """Without the defaults that come and go with a whole egress: what people want to read."""
+    return tuple(each for each in changes if each.kind == "changed" or not _by_default(each))
+
+
+def _by_default(change: Change) -> bool:
+    entry = entry_of(change.path)
+    value = change.old if change.new is ABSENT else change.new
+    return entry is not None and entry.path != change.path and value == default_of(entry)
 
 
 def apply(leaves: Leaves, changes: Iterable[Change]) -> Leaves:

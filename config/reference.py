@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from config.leaves import flat, plain
+from config.defaults import DEFAULTS, default_of
 from config.problems import dotted, suggest
 from config.render import flow
-from config.schema.egress import EgressEntry
 from config.schema.option import Scope
-from config.schema.settings import VERSION, Document, Settings
+from config.schema.settings import Document, Settings
 from config.schema.table import ANY, OPTIONS, Entry, entry_of
 
 if TYPE_CHECKING:
@@ -17,9 +16,6 @@ if TYPE_CHECKING:
 
     from config.layers import Provenance
     from config.tree import Plain
-
-_DEFAULTS = flat(plain(Settings(version=VERSION)))
-_ENTRY_DEFAULTS = flat(EgressEntry.model_construct().model_dump(mode="json"))
 
 
 class UnknownOptionError(LookupError):
@@ -41,13 +37,6 @@ def find(key: str) -> tuple[tuple[str, ...], Entry]:
     last = [each for each in known if each.split(".")[-1] == path[-1]]
     near = suggest(key, known) or (last[0] if last else None)
     raise UnknownOptionError(key, near)
-
-
-def default_of(entry: Entry) -> Plain:
-    """The default as the file would have it; an empty map for maps of names."""
-    if ANY in entry.path:
-        return _ENTRY_DEFAULTS.get(entry.path[3:], {})
-    return _DEFAULTS.get(entry.path, {})
 
 
 def values_of(entry: Entry) -> str:
@@ -115,8 +104,8 @@ def json_schema() -> dict[str, object]:
         title = getattr(field.annotation, "__name__", "")
         properties = definitions.get(title, {}).get("properties", {})
         for name, described in properties.items():
-            if (section, name) in _DEFAULTS:
-                described["default"] = _DEFAULTS[section, name]
+            if (section, name) in DEFAULTS:
+                described["default"] = DEFAULTS[section, name]
     described_schema = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
     return {**described_schema, **schema, "title": "wayout configuration"}
 

@@ -7,11 +7,12 @@ import re
 from typing import TYPE_CHECKING
 
 from config.leaves import flat, nested, plain, stated
+from config.problems import dotted
 from config.redact import shown
 from config.yaml import resolve
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterator, Mapping
 
     from config.layers import Provenance
     from config.schema.settings import Settings
@@ -36,16 +37,22 @@ def text(
     settings: Settings,
     *,
     origins: Provenance | None = None,
+    waiting: Collection[str] = (),
     changed_only: bool = False,
 ) -> str:
-    """YAML that gives the same settings when it is read; with `origins`, each line says whence."""
+    """YAML that gives the same settings when it is read; with `origins`, each line says whence.
+
+    `waiting` are dotted paths whose value in the files waits for a restart.
+    """
     values = document(settings, changed_only=changed_only)
-    note = _origin(origins) if origins is not None else lambda _path: ""
+    note = _origin(origins, waiting) if origins is not None else lambda _path: ""
     return "\n".join(_lines(values, (), note)) + "\n"
 
 
-def _origin(provenance: Provenance) -> Callable[[Path], str]:
+def _origin(provenance: Provenance, waiting: Collection[str]) -> Callable[[Path], str]:
     def note(path: Path) -> str:
+        if dotted(path) in waiting:
+            return f"  # until the restart; {provenance.mark(path)} says otherwise"
         winner = provenance.winner(path)
         return "  # built-in" if winner is None else f"  # {_place(winner.layer, winner.mark)}"
 

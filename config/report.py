@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from config.changes import notable
 from config.problems import lines
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ class Report:
             "generation": self.generation,
             "dry_run": self.dry_run,
             "warnings": [*lines(self.warnings)],
-            "changes": [each.to_plain() for each in self.changes],
+            "changes": [each.to_plain() for each in notable(self.changes)],
             "pending_restart": [each.to_plain() for each in self.pending_restart],
             "inconsistent": self.inconsistent,
         }

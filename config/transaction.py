@@ -107,8 +107,11 @@ class Reloader:
 
     async def look(self) -> str:
         """The digest of the files as they are now; empty if they cannot be read."""
-        async with asyncio.timeout(READ_PATIENCE):
-            self._content = await asyncio.to_thread(self._source.content)
+        try:
+            async with asyncio.timeout(READ_PATIENCE):
+                self._content = await asyncio.to_thread(self._source.content)
+        except TimeoutError:
+            self._content = ""
         return self._content
 
     async def reload(
@@ -251,7 +254,8 @@ class Reloader:
         """The settings that run or are configured: nested like the file, and as YAML."""
         chosen = self._configured if which == "configured" else self._running
         origins = chosen.provenance if origin else None
-        yaml = text(chosen.settings, origins=origins, changed_only=changed_only)
+        waiting = [each.path for each in self._pending] if chosen is self._running else []
+        yaml = text(chosen.settings, origins=origins, waiting=waiting, changed_only=changed_only)
         values = document(chosen.settings, changed_only=changed_only)
         return {"which": which, "settings": values, "yaml": yaml}
 

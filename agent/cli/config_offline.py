@@ -1,0 +1,201 @@
+"""The `wayout config` commands that need no daemon: check, explain, schema, init."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from agent.cli.config_words import (
+    DEFAULT_PATH,
+    EXIT_FAILED,
+    EXIT_INVALID,
+    complain,
+    config_option,
+    fail,
+    json_option,
+    tell,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from config.problems import Problem
+
+
+@click.command()
+@click.argument("path", default=DEFAULT_PATH)
+@click.option("--node", metavar="NAME", help="Read it as this node would.")
+@click.option("--labels", multiple=True, metavar="K=V", help="Labels of that node; repeatable.")
+@click.option(
+    "--all-nodes",
+    is_flag=False,
+    flag_value="",
+    metavar="[FILE]",
+    help="Read it as each node under `nodes` would, and each named in FILE.",
+)
+@click.option("--strict", is_flag=True, help="Warnings count as errors.")
+@click.option("--quiet", is_flag=True, help="Say nothing if all is well.")
+def check(
+    path: str,
+    node: str | None,
+    labels: tuple[str, ...],
+    all_nodes: str | None,
+    *,
+    strict: bool,
+    quiet: bool,
+) -> None:
+    """Check a configuration without a daemon; every problem is told at once."""
+    chosen = _labels(labels)
+    names: Sequence[str | None] = [node]
+    if all_nodes is not None:
+        names = [node, *_names(path, all_nodes)]
+    problems, warnings = _verdicts(path, names, chosen)
+    complain("error", problems)
+    if not quiet or strict:
+        complain("warning", warnings)
+    if problems or (strict and warnings):
+        sys.exit(EXIT_INVALID)
+    if not quiet:
+        count = f", read as {len(names)} nodes" if len(names) > 1 else ""
+        click.echo(f"{path}: valid{count}")
+
+
+def _verdicts(
+    path: str, names: Iterable[str | None], labels: Mapping[str, str]
+) -> tuple[list[str], list[str]]:
+    """Errors and warnings over all nodes; what is wrong for many is told once."""
+    from config.load import load
+    from config.problems import ConfigError, lines
+
+    problems: dict[Problem, None] = {}
+    warnings: dict[Problem, None] = {}
+    for name in names:
+        try:
+            loaded = load(path, node=name, labels=labels)
+        except ConfigError as error:
+            problems.update(dict.fromkeys(error.problems))
+        else:
+            warnings.update(dict.fromkeys(loaded.warnings))
+    return lines(list(problems)), lines(list(warnings))
+
+
+def _labels(given: Iterable[str]) -> dict[str, str]:
+    pairs = [each for group in given for each in group.split(",")]
+    for each in pairs:
+        if "=" not in each:
+            message = f"{each!r} has no value, write --labels KEY=VALUE"
+            raise click.BadParameter(message, param_hint="--labels")
+    return dict(each.split("=", 1) for each in pairs)
+
+
+def _names(path: str, file: str) -> list[str]:
+    """Names under `nodes` in the main file, and those in a file with one in a line."""
+    from config.problems import ConfigError
+    from config.tree import Fields, at
+    from config.yaml import parse
+
+    names: list[str] = []
+    try:
+        tree = parse(path, Path(path).read_bytes())
+    except (OSError, ConfigError):
+        # `load` meets the same and tells it properly.
+        tree = None
+    nodes = at(tree, ("nodes",))
+    if isinstance(nodes, Fields):
+        names += nodes.values
+    if file:
+        try:
+            names += Path(file).read_text().split()
+        except (OSError, UnicodeDecodeError) as error:
+            fail(f"cannot read {file}, {error}, write one name a line", EXIT_FAILED)
+    return list(dict.fromkeys(names))
+
+
+@click.command()
+@click.argument("key")
+@config_option
+@json_option
+def explain(key: str, path: str, *, as_json: bool) -> None:
+    """Tell everything about one option, and who sets it."""
+    from config.load import load
+    from config.problems import ConfigError
+    from config.reference import UnknownOptionError
+    from config.reference import explain as told_about
+    from config.render import flow
+
+    try:
+        provenance = load(path).provenance
+    except ConfigError:
+        provenance = None
+    try:
+        told = told_about(key, provenance)
+    except UnknownOptionError as error:
+        near = f"did you mean {error.near}?" if error.near else "see 'wayout config schema'"
+        fail(f"there is no option {key}, {near}", EXIT_INVALID)
+    if as_json:
+        click.echo(json.dumps(told, indent=2))
+        return
+    for name, value in told.items():
+        if name == "set_by":
+            tell(_setters(told["set_by"]))
+        else:
+            word = value if isinstance(value, str) else flow(value)
+            click.echo(f"{name.replace('_', ' '):<15} {word}")
+
+
+def _setters(rows: Any) -> Iterator[str]:  # noqa: ANN401 - JSON
+    for each in rows:
+        yield f"{'set by':<15} {each['layer']} ({each['at']})"
+    if not rows:
+        yield f"{'set by':<15} nobody: the default holds"
+
+
+@click.command()
+@click.option("--json-schema", "form", flag_value="json", default=True, help="(default)")
+@click.option("--markdown", "form", flag_value="markdown", help="Print the option table.")
+@click.option("--scope", type=click.Choice(["cluster", "group", "node", "process"]))
+def schema(form: str, scope: str | None) -> None:
+    """Print the schema: JSON Schema for editors, or a table of all options."""
+    from config.reference import json_schema, markdown, options
+    from config.schema.option import Scope
+
+    if form == "markdown" or scope is not None:
+        click.echo(markdown(options(Scope(scope) if scope else None)), nl=False)
+    else:
+        click.echo(json.dumps(json_schema(), indent=2))
+
+
+@click.command()
+@click.argument("path", default=DEFAULT_PATH)
+@click.option("--force", is_flag=True, help="Replace a file that is there.")
+def init(path: str, *, force: bool) -> None:
+    """Write a commented configuration that is valid as it is; `-` prints it."""
+    from config.reference import template
+
+    if path == "-":
+        click.echo(template(), nl=False)
+        return
+    target = Path(path)
+    if target.exists() and not force:
+        fail(f"{path} exists, it may be in use, name another or add --force", EXIT_INVALID)
+    try:
+        _write(target, template())
+    except OSError as error:
+        fail(f"cannot write {path}, {error.strerror}, name another path", EXIT_FAILED)
+    click.echo(f"wrote {path}, check it with 'wayout config check {path}'")
+
+
+def _write(target: Path, content: str) -> None:
+    """Whole or not at all: a half-written file would be a configuration, too."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    beside = target.with_name(f".{target.name}.new")
+    with beside.open("w", encoding="utf-8") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    beside.replace(target)

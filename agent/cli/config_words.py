@@ -1,0 +1,111 @@
+"""What the `config` commands share: how they ask, complain and tell."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import click
+
+from agent.client import ClientError, call
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from config.parse import Loaded
+
+EXIT_OK = 0
+EXIT_FAILED = 1
+EXIT_INVALID = 2
+EXIT_PENDING = 3
+EXIT_DIFFERS = 4
+EXIT_ROLLED_BACK = 5
+
+DEFAULT_PATH = "/etc/wayout/config.yaml"
+_CODES = {"rejected": EXIT_INVALID, "rolled_back": EXIT_ROLLED_BACK}
+
+socket_option = click.option(
+    "--socket", "socket_path", metavar="PATH", help="Socket of the daemon."
+)
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+config_option = click.option(
+    "--config", "path", default=DEFAULT_PATH, show_default=True, help="Main configuration file."
+)
+
+
+def load_or_exit(path: str) -> Loaded:
+    """The configuration, or all its problems on stderr and exit code 2."""
+    from config.load import load
+    from config.problems import ConfigError, lines
+
+    try:
+        return load(path)
+    except ConfigError as error:
+        complain("error", lines(error.problems))
+        sys.exit(EXIT_INVALID)
+
+
+def alive(socket_path: str | None) -> bool:
+    """Whether a daemon answers at the socket."""
+    try:
+        call(socket_path, "version")
+    except ClientError:
+        return False
+    return True
+
+
+def ask(
+    socket_path: str | None, verb: str, *, timeout: float = 10.0, **arguments: object
+) -> dict[str, Any]:
+    """The daemon's answer, or its refusal on stderr and the exit code that goes with it."""
+    try:
+        return call(socket_path, verb, timeout=timeout, **arguments)
+    except ClientError as error:
+        fail(error.message, error.code)
+
+
+def fail(message: str, code: int) -> NoReturn:
+    """One line on stderr, and out."""
+    complain("error", [message])
+    sys.exit(code)
+
+
+def complain(kind: str, messages: Iterable[str]) -> None:
+    """Lines on stderr, as every command of ours begins them."""
+    for each in messages:
+        click.echo(f"wayout: {kind}: {each}", err=True)
+
+
+def tell(rows: Iterable[str]) -> None:
+    """Lines on standard output."""
+    for each in rows:
+        click.echo(each)
+
+
+def code_of(answer: Mapping[str, Any]) -> int:
+    """The exit code that an answer about a reload means."""
+    found = _CODES.get(str(answer.get("result")))
+    if found is not None:
+        return found
+    return EXIT_PENDING if answer.get("pending_restart") else EXIT_OK
+
+
+def change_lines(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """One line for each change: what, from what, to what, and what it takes."""
+    from config.render import flow
+
+    for each in rows:
+        signs = {"added": "+", "removed": "-"}
+        sign = signs.get(str(each["kind"]), "~")
+        sides = [flow(each[side]) for side in ("old", "new")]
+        shown = {"+": sides[1], "-": sides[0]}.get(sign, f"{sides[0]} -> {sides[1]}")
+        yield f"{sign} {each['path']}: {shown} ({each['class']})"
+
+
+def pending_lines(answer: Mapping[str, Any]) -> Iterator[str]:
+    """One line for each change that waits for a restart."""
+    for each in answer.get("pending_restart", []):
+        yield (
+            f"restart pending: {each['path']} is {each['running']}, will be {each['configured']}"
+            f" ({each['reason']})"
+        )
