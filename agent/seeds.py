@@ -67,14 +67,10 @@ class Seeds:
         self._changed = asyncio.Event()
         self._silent: frozenset[str] = frozenset()
 
-    @property
-    def literal(self) -> int:
-        """How many seeds are addresses: so many members there ought to be at least."""
-        return sum(_literal(seed.host) is not None for seed in self._seeds)
-
-    def replace(self, seeds: Sequence[Seed]) -> None:
+    def change(self, seeds: Sequence[Seed], port: int) -> None:
         """Other seeds, from the next look on, which is now."""
         self._seeds = tuple(seeds)
+        self._port = port
         self._changed.set()
 
     async def resolve(self) -> Resolved:

@@ -96,10 +96,6 @@ async def test_what_a_name_last_meant_stays_while_nobody_can_be_asked():
     assert resolved.unknown == ("peer",)
 
 
-async def test_literal_seeds_are_counted():
-    assert seeds("192.0.2.12", "2001:db8::12", "peer").literal == 2
-
-
 @pytest.mark.looptime
 async def test_a_mute_name_server_delays_the_others_no_longer_than_its_patience():
     loop = asyncio.get_running_loop()
@@ -159,9 +155,9 @@ async def test_a_name_that_changes_is_told_and_one_that_does_not_is_not():
 async def test_other_seeds_are_looked_up_at_once():
     looking = seeds("192.0.2.12")
 
-    told = await running(looking, 4, lambda: looking.replace([read_seed("192.0.2.13")]))
+    told = await running(looking, 4, lambda: looking.change([read_seed("192.0.2.13")], 7000))
 
-    assert told == [(0, ["192.0.2.12:7955"]), (2, ["192.0.2.13:7955"])]
+    assert told == [(0, ["192.0.2.12:7955"]), (2, ["192.0.2.13:7000"])]
 
 
 async def test_the_hosts_file_is_asked():
