@@ -287,26 +287,25 @@ def _rules_of_the_rest(
     problems: list[Problem],
 ) -> None:
     rest = {"version": VERSION, **values}
-    for fault in faults:
-        _drop(rest, fault)
+    dropped = [_drop(rest, fault) for fault in faults]
     try:
         settings = Settings.model_validate(rest)
     except ValidationError:
         return
-    places = {dotted(fault[:2]) for fault in faults}
-    wrong, _ = rules.check(settings, provenance)
-    problems += [each for each in wrong if not any(each.path.startswith(p) for p in places)]
+    wrong, _ = rules.check(settings, provenance, dropped)
+    problems += wrong
 
 
-def _drop(values: dict[str, Plain], fault: tuple[str | int, ...]) -> None:
+def _drop(values: dict[str, Plain], fault: tuple[str | int, ...]) -> tuple[str, ...]:
     """Remove what is at fault: an option, or all of an egress, or what stands in its place."""
-    steps = [str(step) for step in fault]
-    whole = steps[:3] if steps[:2] == ["egress", "egresses"] else steps
+    steps = tuple(str(step) for step in fault)
+    whole = steps[:3] if steps[:2] == ("egress", "egresses") else steps
     holder = values
-    for step in whole[:-1]:
+    for depth, step in enumerate(whole[:-1], start=1):
         below = holder.get(step)
         if not isinstance(below, dict):
             holder.pop(step, None)
-            return
+            return whole[:depth]
         holder = below
     holder.pop(whole[-1], None)
+    return whole

@@ -15,7 +15,7 @@ from config.schema.gossip import Encryption
 from config.types import show_seconds
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from config.layers import Provenance
     from config.schema.settings import Settings
@@ -34,15 +34,23 @@ class Finding:
     warning: bool = False
 
 
-def check(settings: Settings, provenance: Provenance) -> tuple[list[Problem], list[Problem]]:
-    """Problems and warnings, with their places."""
+def check(
+    settings: Settings, provenance: Provenance, ignored: Sequence[tuple[str, ...]] = ()
+) -> tuple[list[Problem], list[Problem]]:
+    """Problems and warnings, with their places; nothing that is about an `ignored` path."""
     problems: list[Problem] = []
     warnings: list[Problem] = []
     for rule, examine in RULES.items():
         for each in examine(settings):
-            target = warnings if each.warning else problems
-            target.append(_placed(rule, each, provenance))
+            if not any(_related(path, other) for path in each.paths for other in ignored):
+                target = warnings if each.warning else problems
+                target.append(_placed(rule, each, provenance))
     return problems, warnings
+
+
+def _related(one: tuple[str, ...], other: tuple[str, ...]) -> bool:
+    shorter = min(len(one), len(other))
+    return one[:shorter] == other[:shorter]
 
 
 def _placed(rule: str, finding: Finding, provenance: Provenance) -> Problem:

@@ -256,7 +256,7 @@ NODE_NAME = text(
 )
 LABEL_KEY = text(_LABEL_KEY, "a label key such as rack or example.org/rack", _NAME_MAX)
 LABEL_VALUE = text(_LABEL_VALUE, "letters, digits, '-', '_' and '.'", _LABEL_MAX)
-ANY_TEXT = text(re.compile(r"[^\x00-\x1f\x7f]*"), "text without control characters")
+ANY_TEXT = text(re.compile(r"[^\x00-\x1f\x7f\ud800-\udfff]*"), "text without control characters")
 
 
 def _path(value: object) -> str:

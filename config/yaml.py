@@ -32,6 +32,10 @@ _WORDS: dict[str, Scalar] = {
 _WHOLE = re.compile(r"[-+]?[0-9]+")
 _BASED = re.compile(r"0o[0-7]+|0x[0-9a-fA-F]+")
 _REAL = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
+# What no YAML text may contain (YAML 1.2, 5.1), and a byte order mark that is not the first.
+_STRANGE = re.compile(
+    r"[^\x09\x0a\x0d\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]"
+)
 _START = frozenset("+-.0123456789")
 _DIGITS_MAX = 20
 
@@ -58,15 +62,12 @@ def parse(name: str, data: bytes) -> Node | None:
         return _Builder(name).build(text)
     except yaml.MarkedYAMLError as error:
         raise ConfigError((explain_syntax(name, text, error),)) from None
-    except yaml.reader.ReaderError as error:
-        where = Mark(name, 1, 1)
-        message = f"has the control character U+{_code(error.character):04X}"
-        raise ConfigError((Problem(where, "", message, "remove it"),)) from None
 
 
 def parse_value(name: str, text: str) -> Node:
     """The tree of one value given on the command line or in the environment."""
-    node = parse(name, text.encode())
+    # The environment may hold bytes that are no text; `parse` says so.
+    node = parse(name, text.encode(errors="surrogateescape"))
     return Leaf(None, Mark(name)) if node is None else _unlined(node, Mark(name))
 
 
@@ -87,19 +88,21 @@ def _decoded(name: str, data: bytes) -> str:
         message = f"is {len(data)} bytes long"
         raise ConfigError((Problem(mark, "", message, f"keep it below {SIZE_MAX} bytes"),))
     try:
-        return data.decode("utf-8-sig")
+        text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        before = data[: error.start]
-        line = before.count(b"\n") + 1
-        column = error.start - (before.rfind(b"\n") + 1) + 1
-        problem = Problem(
-            Mark(name, line, column), "", "is not text in UTF-8", "save it as UTF-8 YAML"
-        )
+        where = _place(name, data[: error.start].decode(errors="replace"))
+        problem = Problem(where, "", "is not text in UTF-8", "save it as UTF-8 YAML")
         raise ConfigError((problem,)) from None
+    strange = _STRANGE.search(text)
+    if strange:
+        message = f"has the control character U+{ord(strange[0]):04X}"
+        where = _place(name, text[: strange.start()])
+        raise ConfigError((Problem(where, "", message, "remove it"),))
+    return text
 
 
-def _code(character: object) -> int:
-    return character if isinstance(character, int) else ord(str(character)[:1] or "?")
+def _place(name: str, before: str) -> Mark:
+    return Mark(name, before.count("\n") + 1, len(before) - before.rfind("\n"))
 
 
 @dataclass(slots=True)
