@@ -1,0 +1,5 @@
+"""`python -m agent` is `wayout`."""
+
+from agent.cli.main import main
+
+main()
