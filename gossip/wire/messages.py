@@ -18,6 +18,15 @@ class WireError(Exception):
         self.reason = reason
 
 
+class Nil(bytes):
+    """No bytes, said with msgpack's nil and not with an empty string; peers send both."""
+
+    __slots__ = ()
+
+
+NIL = Nil()
+
+
 @dataclass(frozen=True, slots=True)
 class Origin:
     """Who asks and where the answer goes (SourceAddr, SourcePort, SourceNode)."""
@@ -53,7 +62,7 @@ class Ack:
     """Type 2."""
 
     seq: int
-    payload: bytes = b""
+    payload: bytes = NIL
 
 
 @dataclass(frozen=True, slots=True)
