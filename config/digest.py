@@ -46,7 +46,8 @@ def _shared(values: Mapping[str, Plain]) -> dict[str, Plain]:
     kept: dict[str, Plain] = {}
     for section, value in values.items():
         if isinstance(value, dict):
-            kept[section] = {key: v for key, v in value.items() if (section, key) not in _LOCAL}
+            shared = {key: v for key, v in value.items() if (section, key) not in _LOCAL}
+            kept.update({section: shared} if shared else {})
         else:
             kept[section] = value
     return kept

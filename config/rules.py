@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from math import ceil
 from typing import TYPE_CHECKING
 
 from config.addresses import IP, Auto, Endpoint, Seed, read_ip
@@ -92,7 +93,7 @@ def _lease(settings: Settings) -> Iterator[Finding]:
     lease, interval = settings.egress.lease, settings.gossip.probe_interval
     spare = lease - lease / 4 - LATE
     if spare < interval:
-        least = -(-(interval + LATE) * 4000 // 3) / 1000
+        least = float(ceil((interval + LATE) * 4 / 3))
         yield Finding(
             (("egress", "lease"), _gossip("probe_interval")),
             f"is {show_seconds(lease)}: a stall of one probe interval would cost the addresses",

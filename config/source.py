@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 import time
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -124,9 +125,16 @@ def _bytes(folder: int, name: str, path: Path) -> bytes:
     try:
         descriptor = os.open(name, os.O_RDONLY | os.O_NONBLOCK, dir_fd=folder)
         with os.fdopen(descriptor, "rb") as file:
+            _regular(descriptor)
             return file.read(SIZE_MAX + 1)
     except OSError as error:
         raise _refusal(path, error) from None
+
+
+def _regular(descriptor: int) -> None:
+    """A pipe reads as an empty file, and a device never ends."""
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        raise OSError(errno.ENXIO, os.strerror(errno.ENXIO))
 
 
 def _refusal(path: Path, error: OSError) -> ConfigError:
@@ -135,6 +143,7 @@ def _refusal(path: Path, error: OSError) -> ConfigError:
         errno.EISDIR: ("is a folder", "name the file in it"),
         errno.ENOTDIR: ("does not exist", "write it, or name another with --config"),
         errno.EACCES: ("cannot be read: permission denied", "make it readable for this user"),
+        errno.ENXIO: ("is no plain file", "name a file"),
         errno.ELOOP: ("is a link that leads to itself", "mend the link"),
     }
     code = error.errno or 0

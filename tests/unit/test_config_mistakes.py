@@ -3,10 +3,10 @@
 from random import Random
 
 import pytest
-from support.settings import complaints
 
 from config.problems import PROBLEMS_MAX, ConfigError, Problem
 from config.tree import Mark
+from support.settings import complaints
 
 MISTAKES = {
     "a misspelt option": (
