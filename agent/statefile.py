@@ -32,6 +32,8 @@ INTERFACE_LIMIT = 15
 PATIENCE = 5.0
 """Seconds after which a disk that does not answer is left alone."""
 
+BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+
 log = structlog.get_logger("wayout.state")
 
 
@@ -39,8 +41,8 @@ log = structlog.get_logger("wayout.state")
 class State:
     """`drain_until` is Unix time (None: until told); loop times mean nothing to a successor.
 
-    `bound`: what we bound, so that an address whose mark was stripped is known as ours again.
-    `members`: names of members seen and neither left nor reaped.
+    `bound`: what we bound since the host booted, so that an address whose mark was stripped is
+    known as ours again. `members`: names of members seen and neither left nor reaped.
     """
 
     bound: frozenset[Binding] = frozenset()
@@ -52,8 +54,11 @@ class State:
 class StateFile:
     """One file with one writer; a newer state that comes while one is written replaces it."""
 
-    def __init__(self, folder: str | Path, name: str = "state.json") -> None:
+    def __init__(
+        self, folder: str | Path, name: str = "state.json", boot: str | None = None
+    ) -> None:
         self._path = Path(folder) / name
+        self._boot = _this_boot() if boot is None else boot
         self._saved: State | None = None
         self._writing = asyncio.Lock()
         self._disk = threading.Lock()
@@ -76,7 +81,7 @@ class StateFile:
             async with asyncio.timeout(PATIENCE), self._writing:
                 if self._newest != self._saved:
                     writing = self._newest
-                    await asyncio.to_thread(self._write, _to_text(writing))
+                    await asyncio.to_thread(self._write, _to_text(writing, self._boot))
                     self._saved = writing
         except OSError as error:  # a TimeoutError is one too
             self._fail(error)
@@ -107,7 +112,7 @@ class StateFile:
         try:
             with self._path.open("rb") as file:
                 raw = file.read(SIZE_LIMIT + 1)
-            state = _from_text(raw)
+            state = _from_text(raw, self._boot)
         except FileNotFoundError:
             return State()
         except OSError as error:
@@ -122,9 +127,17 @@ class StateFile:
         return state
 
 
-def _to_text(state: State) -> bytes:
+def _this_boot() -> str:
+    try:
+        return BOOT_ID.read_text().strip()
+    except OSError:
+        return ""
+
+
+def _to_text(state: State, boot: str) -> bytes:
     document = {
         "version": VERSION,
+        "boot": boot,
         "bound": [[str(each.ip), each.interface] for each in sorted(state.bound)[:BOUND_LIMIT]],
         "members": sorted(state.members)[:MEMBERS_LIMIT],
         "drain": {"draining": state.draining, "until": state.drain_until},
@@ -132,7 +145,7 @@ def _to_text(state: State) -> bytes:
     return json.dumps(document, indent=1).encode() + b"\n"
 
 
-def _from_text(raw: bytes) -> State:
+def _from_text(raw: bytes, boot: str) -> State:
     """The state in a file; ValueError if any part of it makes no sense."""
     if len(raw) > SIZE_LIMIT:
         raise ValueError("too large")
@@ -143,8 +156,10 @@ def _from_text(raw: bytes) -> State:
     if not isinstance(document, dict) or document.get("version") != VERSION:
         raise ValueError(f"no state of version {VERSION}")
     drain = _table(document, "drain")
+    bound = frozenset(_binding(each) for each in _list(document, "bound", BOUND_LIMIT))
     return State(
-        bound=frozenset(_binding(each) for each in _list(document, "bound", BOUND_LIMIT)),
+        # A boot clears every address of ours; one that is there now was put there by somebody else.
+        bound=bound if document.get("boot") == boot else frozenset(),
         members=frozenset(_name(each) for each in _list(document, "members", MEMBERS_LIMIT)),
         draining=drain.get("draining") is True,
         drain_until=_moment(drain.get("until")),

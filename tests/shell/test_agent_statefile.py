@@ -38,7 +38,7 @@ states = st.builds(
 
 @given(states)
 def test_what_is_written_is_what_is_read(state):
-    assert _from_text(_to_text(state)) == state
+    assert _from_text(_to_text(state, "b1"), "b1") == state
 
 
 @given(
@@ -55,7 +55,7 @@ def test_what_is_written_is_what_is_read(state):
 )
 def test_any_other_bytes_are_a_state_or_a_value_error_and_nothing_worse(raw):
     try:
-        state = _from_text(raw)
+        state = _from_text(raw, "b1")
     except ValueError:
         state = State()
 
@@ -67,6 +67,15 @@ async def test_a_successor_finds_what_was_saved(tmp_path):
 
     assert await StateFile(tmp_path / "made").load() == FULL
     assert [each.name for each in (tmp_path / "made").iterdir()] == ["state.json"]
+
+
+async def test_after_a_boot_no_address_is_ours_but_a_drain_still_is(tmp_path):
+    await StateFile(tmp_path, boot="b1").save(FULL)
+
+    found = await StateFile(tmp_path, boot="b2").load()
+
+    assert found.bound == frozenset()
+    assert (found.members, found.draining) == (FULL.members, True)
 
 
 async def test_nothing_there_is_an_empty_state(tmp_path):
