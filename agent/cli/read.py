@@ -40,7 +40,7 @@ MEMBER_COLUMNS = (
     Column("SINCE", lambda row: age(row["since"])),
     Column("RTT", lambda row: _milliseconds(row["rtt_seconds"])),
     Column("ELIGIBLE", lambda row: row["eligible"]),
-    Column("REASONS", lambda row: row["reasons"]),
+    Column("REASONS", lambda row: row["reasons"], folds=True),
     Column("CONFIG", lambda row: row["config_digest"][:8]),
     Column("VERSION", lambda row: row["version"]),
 )
@@ -49,7 +49,7 @@ EGRESS_COLUMNS = (
     Column("IP", lambda row: row["ip"]),
     Column("OWNER", lambda row: word(row["owner"]) + (" *" if row["local"] else "")),
     Column("STANDBY", lambda row: row["standby"]),
-    Column("STATE", _state),
+    Column("STATE", _state, folds=True),
     Column("SINCE", lambda row: age(row["since"])),
     Column("EPOCH", lambda row: row["epoch"]),
     Column("INTERFACE", lambda row: row["interface"]),
@@ -201,4 +201,4 @@ def _is_table(value: object) -> bool:
 
 
 def _column(title: str) -> Column:
-    return Column(title.upper().replace("_", " "), lambda row: row.get(title))
+    return Column(title.upper().replace("_", " "), lambda row: row.get(title), title == "reasons")

@@ -36,10 +36,11 @@ COLORS = {
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A heading, and what a row shows there."""
+    """A heading, and what a row shows there; texts that may be long are folded on a terminal."""
 
     title: str
     shows: Callable[[Answer], object]
+    folds: bool = False
 
 
 def draw(columns: Sequence[Column], rows: Iterable[Answer]) -> Table:
@@ -49,7 +50,8 @@ def draw(columns: Sequence[Column], rows: Iterable[Answer]) -> Table:
 
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in columns:
-        table.add_column(column.title, no_wrap=not sys.stdout.isatty())
+        folds = column.folds and sys.stdout.isatty()
+        table.add_column(column.title, no_wrap=not folds, overflow="fold")
     for row in rows:
         texts = [word(column.shows(row)) for column in columns]
         # Text and not markup: names and reasons come from other machines.

@@ -3,18 +3,23 @@
 import asyncio
 import json
 import re
+import shutil
 import subprocess
 import sys
 from base64 import b64encode
 from contextlib import asynccontextmanager
 from hashlib import sha256
+from pathlib import Path
 
 import aiohttp
 import pytest
 
-from agent.http import CONNECTIONS_LIMIT, HttpServer
+from agent.http import CONNECTIONS_LIMIT, PAGE, HttpServer
 from agent.metrics import Metrics
+from support.commands import run
 from support.desk import FakeDesk
+
+BROWSER = Path(__file__).parents[1] / "support" / "page.js"
 
 
 @asynccontextmanager
@@ -210,3 +215,41 @@ def test_aiohttp_is_loaded_only_when_a_listener_starts():
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
     assert told.stdout == "False\n"
+
+
+def shown(tmp_path, documents):
+    file = tmp_path / "documents.json"
+    file.write_text(json.dumps(documents))
+    done = run("node", str(BROWSER), str(PAGE), str(file))
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.mark.skipif(not shutil.which("node"), reason="needs node")
+def test_the_page_draws_the_documents_of_the_api(tmp_path):
+    desk = FakeDesk()
+    desk.draining = True
+    documents = {
+        "/api/v1/status": desk.status(),
+        "/api/v1/members": desk.members(),
+        "/api/v1/egress": desk.egress_list(),
+    }
+
+    page = shown(tmp_path, documents)
+
+    assert page["title"] == "n1: draining"
+    assert "2 alive, 1 suspect, 0 dead" in page["summary"]
+    assert page["notes"] == "not eligible: draining"
+    assert page["refreshed"].startswith("As of ")
+    assert page["egress"][0][:4] == ["billing", "192.0.2.40", "n1", "n3"]
+    assert page["egress"][2][4] == "conflict: 02:00:00:00:00:99"
+    assert [row[2] for row in page["members"]] == ["alive", "suspect", "alive"]
+    assert page["refreshes"] == 1
+
+
+@pytest.mark.skipif(not shutil.which("node"), reason="needs node")
+def test_the_page_says_when_nobody_answers_and_tries_again(tmp_path):
+    page = shown(tmp_path, {})
+
+    assert page["refreshed"] == "No answer (status: 404), what is shown is old"
+    assert page["refreshes"] == 1
