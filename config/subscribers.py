@@ -78,7 +78,7 @@ class Fault:
     reason: str
 
     def __str__(self) -> str:
-        return f"{self.subscriber} could not {self.step} it: {self.reason}"
+        return f"{self.subscriber} could not {self.step}: {self.reason}"
 
 
 class Changeover:
@@ -101,7 +101,7 @@ class Changeover:
                     self._prepared.append((each, await each.prepare(self._update)))
             ready = True
         except EXPECTED as error:
-            return Fault(name, "prepare", reason_of(error))
+            return Fault(name, "prepare it", reason_of(error))
         finally:
             # Also when the daemon is stopped meanwhile.
             if not ready:
@@ -117,7 +117,7 @@ class Changeover:
                 each.commit(token)
             done = True
         except EXPECTED as error:
-            return Fault(name, "apply", reason_of(error))
+            return Fault(name, "apply it", reason_of(error))
         finally:
             if not done:
                 self.rollback()
@@ -129,7 +129,7 @@ class Changeover:
             try:
                 each.rollback(token)
             except EXPECTED as error:
-                self.failed_rollbacks.append(Fault(each.name, "roll back", reason_of(error)))
+                self.failed_rollbacks.append(Fault(each.name, "roll it back", reason_of(error)))
         self._prepared = []
 
     async def finalize(self) -> list[Fault]:
@@ -140,7 +140,7 @@ class Changeover:
                 async with asyncio.timeout(FINALIZE_PATIENCE):
                     await each.finalize(token)
             except EXPECTED as error:
-                faults.append(Fault(each.name, "finish", reason_of(error)))
+                faults.append(Fault(each.name, "finish it", reason_of(error)))
         return faults
 
 

@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from agent.cli.act import Duration
+from agent.cli.asking import ask, complain, json_option, print_json, socket_option
 from agent.cli.config_offline import check, explain, init, schema
 from agent.cli.config_words import (
     EXIT_DIFFERS,
     EXIT_OK,
     EXIT_PENDING,
     alive,
-    ask,
     change_lines,
     code_of,
-    complain,
     config_option,
-    json_option,
     load_or_exit,
     pending_lines,
-    socket_option,
     tell,
 )
 
@@ -75,7 +72,7 @@ def show(  # noqa: PLR0913 - one argument for each option
             socket_path, "config_show", which=which, origin=origin, changed_only=changed_only
         )
     if as_json or form == "json":
-        click.echo(json.dumps(shown["settings"], indent=2))
+        print_json(shown["settings"])
     else:
         click.echo(shown["yaml"], nl=False)
 
@@ -107,7 +104,7 @@ def diff(
         answer = ask(socket_path, "config_show", which="configured", origin=False)
         rows = changes.diff(running, flat(answer["settings"]))
     told = [each.to_plain() for each in changes.notable(rows)]
-    click.echo(json.dumps(told, indent=2)) if as_json else tell(change_lines(told))
+    print_json(told) if as_json else tell(change_lines(told))
     sys.exit(EXIT_DIFFERS if told else EXIT_OK)
 
 
@@ -125,11 +122,18 @@ def _running(socket_path: str | None, path: str) -> Leaves:
 @click.option("--dry-run", is_flag=True, help="Tell what would change, and change nothing.")
 @click.option("--allow-removal", is_flag=True, help="Let the removal guard pass.")
 @click.option("--pending-ok", is_flag=True, help="Exit 0 although a restart is pending.")
-@click.option("--timeout", default="30s", show_default=True, help="How long to wait.")
+@click.option(
+    "--timeout",
+    type=Duration(),
+    default="30s",
+    show_default=True,
+    metavar="TIME",
+    help="How long to wait.",
+)
 @json_option
 def reload(  # noqa: PLR0913 - one argument for each option
     socket_path: str | None,
-    timeout: str,
+    timeout: float,
     *,
     wait: bool,
     dry_run: bool,
@@ -138,18 +142,17 @@ def reload(  # noqa: PLR0913 - one argument for each option
     as_json: bool,
 ) -> None:
     """Make the daemon read its configuration again, and tell what came of it."""
-    patience = _seconds(timeout)
     answer = ask(
         socket_path,
         "reload",
-        timeout=patience + 1,
-        seconds=patience,
+        timeout=timeout + 1,
+        seconds=timeout,
         wait=wait,
         dry_run=dry_run,
         allow_removal=allow_removal,
     )
     if as_json:
-        click.echo(json.dumps(answer, indent=2))
+        print_json(answer)
     else:
         tell(_verdict_lines(answer))
         complain("error", answer.get("errors", []))
@@ -168,24 +171,13 @@ def status(socket_path: str | None, *, last_error: bool, as_json: bool) -> None:
     last = answer.get("last_reload") or {}
     errors = last.get("errors", [])
     if as_json:
-        click.echo(json.dumps(answer, indent=2))
+        print_json(answer)
     elif last_error:
         tell(errors)
     else:
         tell(_status_lines(answer, last))
         complain("error", errors)
     sys.exit(code_of({**answer, "result": last.get("result")}))
-
-
-def _seconds(text: str) -> float:
-    from pydantic_core import PydanticCustomError
-
-    from config.types import seconds
-
-    try:
-        return seconds(text)
-    except PydanticCustomError as error:
-        raise click.BadParameter(error.message(), param_hint="--timeout") from None
 
 
 def _verdict_lines(answer: Mapping[str, Any]) -> Iterator[str]:

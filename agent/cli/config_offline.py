@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from pathlib import Path
@@ -10,16 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from agent.cli.config_words import (
-    DEFAULT_PATH,
-    EXIT_FAILED,
-    EXIT_INVALID,
-    complain,
-    config_option,
-    fail,
-    json_option,
-    tell,
-)
+from agent.cli.asking import EXIT_FAILED, complain, fail, json_option, print_json
+from agent.cli.config_words import DEFAULT_PATH, EXIT_INVALID, config_option, tell
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -138,7 +129,7 @@ def explain(key: str, path: str, *, as_json: bool) -> None:
         near = f"did you mean {error.near}?" if error.near else "see 'wayout config schema'"
         fail(f"there is no option {key}, {near}", EXIT_INVALID)
     if as_json:
-        click.echo(json.dumps(told, indent=2))
+        print_json(told)
         return
     for name, value in told.items():
         if name == "set_by":
@@ -167,7 +158,7 @@ def schema(form: str, scope: str | None) -> None:
     if form == "markdown" or scope is not None:
         click.echo(markdown(options(Scope(scope) if scope else None)), nl=False)
     else:
-        click.echo(json.dumps(json_schema(), indent=2))
+        print_json(json_schema())
 
 
 @click.command()

@@ -1,12 +1,13 @@
-"""What the `config` commands share: how they ask, complain and tell."""
+"""What the `config` commands share: where the file is, and how a verdict is told."""
 
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from agent.cli.asking import complain
 from agent.client import ClientError, call
 
 if TYPE_CHECKING:
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
     from config.parse import Loaded
 
 EXIT_OK = 0
-EXIT_FAILED = 1
 EXIT_INVALID = 2
 EXIT_PENDING = 3
 EXIT_DIFFERS = 4
@@ -24,10 +24,6 @@ EXIT_ROLLED_BACK = 5
 DEFAULT_PATH = "/etc/wayout/config.yaml"
 _CODES = {"rejected": EXIT_INVALID, "rolled_back": EXIT_ROLLED_BACK}
 
-socket_option = click.option(
-    "--socket", "socket_path", metavar="PATH", help="Socket of the daemon."
-)
-json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 config_option = click.option(
     "--config", "path", default=DEFAULT_PATH, show_default=True, help="Main configuration file."
 )
@@ -52,28 +48,6 @@ def alive(socket_path: str | None) -> bool:
     except ClientError:
         return False
     return True
-
-
-def ask(
-    socket_path: str | None, verb: str, *, timeout: float = 10.0, **arguments: object
-) -> dict[str, Any]:
-    """The daemon's answer, or its refusal on stderr and the exit code that goes with it."""
-    try:
-        return call(socket_path, verb, timeout=timeout, **arguments)
-    except ClientError as error:
-        fail(error.message, error.code)
-
-
-def fail(message: str, code: int) -> NoReturn:
-    """One line on stderr, and out."""
-    complain("error", [message])
-    sys.exit(code)
-
-
-def complain(kind: str, messages: Iterable[str]) -> None:
-    """Lines on stderr, as every command of ours begins them."""
-    for each in messages:
-        click.echo(f"wayout: {kind}: {each}", err=True)
 
 
 def tell(rows: Iterable[str]) -> None:
