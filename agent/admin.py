@@ -169,9 +169,13 @@ def _caller(writer: asyncio.StreamWriter) -> dict[str, int]:
 
 
 def _require_free(path: Path) -> None:
-    """Raise unless nothing is at `path`, or the socket of a daemon that is no more."""
+    """Raise unless nothing is at `path`, or the socket of a daemon that is no more.
+
+    The folder is made if need be: only a service manager would have made it before.
+    """
     if len(os.fsencode(path)) > PATH_LIMIT:
         raise OSError(errno.ENAMETOOLONG, f"socket path of more than {PATH_LIMIT} bytes", str(path))
+    path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
     try:
         found = path.lstat().st_mode
     except FileNotFoundError:

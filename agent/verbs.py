@@ -90,14 +90,22 @@ async def _egress_show(desk: Desk, given: Arguments) -> list[Document]:
 
 
 async def _egress_explain(desk: Desk, given: Arguments) -> Document:
-    return desk.egress_explain(str(_rows(desk, given.text("name"))[0]["name"]))
+    name = given.text("name")
+    try:
+        return desk.egress_explain(str(_rows(desk, name)[0]["name"]))
+    except LookupError:
+        raise _unknown(name) from None
 
 
 def _rows(desk: Desk, name: str) -> list[Document]:
     rows = rows_named(desk.egress_list(), name)
     if not rows:
-        raise DeskError(f"there is no egress {name!r}, 'wayout egress list' shows all", EXIT_USAGE)
+        raise _unknown(name)
     return rows
+
+
+def _unknown(name: str) -> DeskError:
+    return DeskError(f"there is no egress {name!r}, 'wayout egress list' shows all", EXIT_USAGE)
 
 
 async def _drain(desk: Desk, given: Arguments) -> Document:

@@ -43,7 +43,8 @@ def drain(socket_path: str | None, seconds: float | None, *, wait: bool, as_json
         print_json(told)
         return
     until = "until 'wayout undrain'" if seconds is None else f"for {span(seconds)}"
-    state = "drained, nothing is carried here" if wait else "draining"
+    left = len(told.get("carried", ()))
+    state = f"draining, {left} IPs are still here" if left else "drained, nothing is carried here"
     click.echo(f"{state}, {until}")
 
 

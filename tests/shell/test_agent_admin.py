@@ -71,7 +71,7 @@ async def test_drain_and_undrain_reach_the_desk_with_their_arguments(path):
     desk = FakeDesk()
     async with serving(path, desk):
         drained = await ask(path, "drain", wait=True, seconds=1800)
-        assert (desk.draining, desk.drain_seconds, drained["owned"]) == (True, 1800.0, 0)
+        assert (desk.draining, desk.drain_seconds, drained["carried"]) == (True, 1800.0, [])
 
         await ask(path, "undrain")
         assert not desk.draining
@@ -173,6 +173,21 @@ async def test_ten_thousand_rows_arrive_whole(path):
         rows = await asyncio.to_thread(client.rows, str(path), "egress_list")
 
     assert [row["name"] for row in rows] == [f"e{n}" for n in range(10_000)]
+
+
+async def test_a_mistake_of_ours_costs_one_connection_and_not_the_daemon(path):
+    desk = FakeDesk()
+    desk.members = lambda: 1 // 0
+    async with serving(path, desk):
+        with pytest.raises(ClientError, match="look into its log"):
+            await ask(path, "members")
+        assert (await ask(path, "ready"))["ready"]
+
+
+async def test_a_folder_that_is_not_there_is_made(tmp_path):
+    path = tmp_path / "run" / "wayout" / "admin.sock"
+    async with serving(path):
+        assert (await ask(path, "ready"))["ready"]
 
 
 async def test_the_socket_is_for_owner_and_group_and_goes_with_the_server(path):

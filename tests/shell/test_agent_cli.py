@@ -114,6 +114,10 @@ def test_drain_and_undrain_act_on_the_daemon_that_is_asked(daemon, desk):
     )
     assert (desk.draining, desk.drain_seconds) == (True, 1800.0)
 
+    assert run("drain", "--socket", daemon).stdout == (
+        "draining, 2 IPs are still here, until 'wayout undrain'\n"
+    )
+
     assert told(run("undrain", "--json", "--socket", daemon))["draining"] is False
     assert not desk.draining
 

@@ -115,11 +115,12 @@ class FakeDesk:
         self.drain_seconds = seconds
         if wait:
             await asyncio.sleep(self.handover)
-        return {"draining": True, "until": None, "owned": 0 if wait else 2}
+        carried = [] if wait else ["192.0.2.40", "2001:db8::40"]
+        return {"draining": True, "carried": carried, "seconds": seconds}
 
     async def undrain(self):
         self.draining = False
-        return {"draining": False, "until": None, "owned": 0}
+        return {"draining": False}
 
     async def reload(self, *, trigger, wait, dry_run, allow_removal, timeout):  # noqa: ASYNC109
         self.reloads.append((trigger, wait, dry_run, allow_removal, timeout))
