@@ -67,6 +67,7 @@ class Candidate:
     addresses at most, None without a limit. `healthy_since`: since when it has been present and
     eligible without a break. `macs`: hardware addresses of its egress interfaces, lower case.
     `networks`: subnets on those interfaces; empty when unknown. `lease`: its lease in seconds.
+    `addresses`: its own addresses there.
     """
 
     name: str
@@ -82,6 +83,7 @@ class Candidate:
     networks: tuple[Network, ...] = ()
     lease: float = 3.0
     restarting: bool = False
+    addresses: tuple[IP, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
