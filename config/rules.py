@@ -57,10 +57,11 @@ def _related(one: tuple[str, ...], other: tuple[str, ...]) -> bool:
 def _placed(rule: str, finding: Finding, provenance: Provenance) -> Problem:
     first, *others = finding.paths
     written = [each for each in others if provenance.origins(each)]
-    places = "; ".join(f"{dotted(each)} at {provenance.mark(each)}" for each in written)
-    message = f"{finding.message} ({places})" if places else finding.message
     chosen = first if provenance.origins(first) or not written else written[0]
-    return Problem(provenance.mark(chosen), dotted(first), message, finding.hint, rule)
+    mark = provenance.mark(chosen)
+    places = [f"{dotted(each)} at {provenance.mark(each)}" for each in written if each != chosen]
+    message = f"{finding.message} ({'; '.join(places)})" if places else finding.message
+    return Problem(mark, dotted(first), message, finding.hint, rule)
 
 
 def _gossip(name: str) -> tuple[str, ...]:

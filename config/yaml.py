@@ -37,7 +37,7 @@ _STRANGE = re.compile(
     r"[^\x09\x0a\x0d\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]"
 )
 _START = frozenset("+-.0123456789")
-_DIGITS_MAX = 20
+_DIGITS_MAX = 32
 
 
 def resolve(text: str) -> Scalar:
