@@ -71,11 +71,15 @@ def configure(
         logger_factory=structlog.stdlib.LoggerFactory(),
         cache_logger_on_first_use=False,
     )
-    handler = Unhurried(descriptor)
+    last = _last(person=person, colors=os.isatty(descriptor))
+    _use(Unhurried(descriptor), before, last)
+    set_levels(level)
+
+
+def _use(handler: logging.Handler, before: list[Processor], last: list[Processor]) -> None:
+    """Make `handler` the only one."""
     handler.setFormatter(
-        structlog.stdlib.ProcessorFormatter(
-            foreign_pre_chain=before, processors=_last(person=person, colors=os.isatty(descriptor))
-        )
+        structlog.stdlib.ProcessorFormatter(foreign_pre_chain=before, processors=last)
     )
     root = logging.getLogger()
     for old in root.handlers[:]:
@@ -83,7 +87,6 @@ def configure(
         old.close()
     root.addHandler(handler)
     root.setLevel(logging.WARNING)
-    set_levels(level)
 
 
 def set_levels(level: str, levels: Mapping[str, str] | None = None) -> None:

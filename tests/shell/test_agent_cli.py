@@ -2,6 +2,7 @@
 
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -20,7 +21,7 @@ from support.desk import FakeDesk
 from support.served import served
 
 STARTED_IN = 0.15
-"""Seconds in which `wayout --help` is to be there on an idle machine."""
+"""Seconds in which `wayout --help` is to be there on a machine that does nothing else."""
 
 
 @pytest.fixture
@@ -288,12 +289,14 @@ def test_short_commands_load_nothing_that_makes_them_slow(arguments):
     assert done.stdout.splitlines()[-1] == "loaded []"
 
 
-@pytest.mark.slow
 def test_help_is_there_at_once():
+    """Processor time and not the clock on the wall: other tests run beside this one."""
+
     def once():
-        begun = time.perf_counter()
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
         subprocess.run([sys.executable, "-m", "agent", "--help"], capture_output=True, check=True)
-        return time.perf_counter() - begun
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
     assert min(once() for _ in range(5)) < STARTED_IN
 
