@@ -25,9 +25,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Rules", "elect", "ranking", "score"]
 
-PIN_BONUS = 1e30
-"""Added to the score of the pinned node: it wins wherever it is eligible and has room."""
-
 
 @dataclass(frozen=True, slots=True)
 class Rules:
@@ -50,15 +47,14 @@ class Entry:
 def ranking(egress: Egress, candidates: Mapping[str, Candidate], rules: Rules) -> list[Entry]:
     """All candidates, the best first; refused ones last, with the reason."""
     entries = [
-        Entry(name, _score(egress, each, rules), eligibility.refusal(each, egress))
+        Entry(
+            name,
+            score(egress.ips[0], name, rules.seed, each.weight),
+            eligibility.refusal(each, egress),
+        )
         for name, each in candidates.items()
     ]
     return sorted(entries, key=lambda entry: (entry.refusal is not None, -entry.score, entry.name))
-
-
-def _score(egress: Egress, candidate: Candidate, rules: Rules) -> float:
-    bonus = PIN_BONUS if egress.pin == candidate.name else 0.0
-    return bonus + score(egress.ips[0], candidate.name, rules.seed, candidate.weight)
 
 
 def elect(
@@ -140,7 +136,8 @@ class _Round:
             if keeper is not None and self._room(keeper, kept):
                 kept[each.name] = keeper
         free = [each for each in self._egresses if each.name not in kept and self._may(each)]
-        won = self._match(free, kept)
+        won = self._pinned(free, kept)
+        won |= self._match([each for each in free if each.name not in won], kept | won)
         # The bound balances, it does not refuse: what it leaves over goes wherever there is room.
         left = [each for each in free if each.name not in won]
         if left:
@@ -182,9 +179,16 @@ class _Round:
         movable = [
             each
             for each in self._egresses
-            if each.name in found and each.failover and each.failback is not Failback.NEVER
+            if each.name in found
+            and each.failover
+            and each.failback is not Failback.NEVER
+            # An heir that has not bound yet was elected a moment ago, by the one who had it.
+            and any(self._claims.holder(ip) is not None for ip in each.ips)
         ]
-        ideal = self._match(movable, {}, settled=True)
+        ideal = self._pinned(movable, {})
+        ideal |= self._match(
+            [each for each in movable if each.name not in ideal], ideal, settled=True
+        )
         for each in movable:
             better, holder = ideal.get(each.name), found[each.name]
             if better in {None, holder} or not self._returns(each, better, holder, loads):
@@ -197,15 +201,15 @@ class _Round:
     def _returns(self, egress: Egress, better: str, holder: str, loads: Mapping[str, int]) -> bool:
         """Whether `egress` goes back from `holder` to the node that scores higher.
 
-        Only if that does not leave the better one with more than the holder had: the load bound
-        also widens when a member dies, and that alone must move nothing.
+        Only to one that carries nothing, or if it evens out the load: the bound also widens when
+        a member dies, and that alone is no reason to move anything.
         """
         if egress.failback is Failback.DELAYED and not self._settled(better):
             return False
-        if better == egress.pin:
+        if better == egress.pin or loads[better] == 0:
             return True
         to, at = self._candidates[better], self._candidates[holder]
-        return (loads[better] + 1) * at.weight <= loads[holder] * to.weight
+        return (loads[better] + 1) * at.weight < loads[holder] * to.weight
 
     def _incumbent(self, egress: Egress) -> str | None:
         """The living holder, or heir, of the top claim on the first address that has one."""
@@ -228,6 +232,15 @@ class _Round:
         return self._now - self._candidates[name].healthy_since >= self._rules.failback_delay
 
     # -- who gets the rest -----------------------------------------------------------------
+
+    def _pinned(self, egresses: Sequence[Egress], kept: Mapping[str, str]) -> dict[str, str]:
+        """Those whose pinned node can take them; a pin goes before the bound, not the capacity."""
+        won: dict[str, str] = {}
+        for each in egresses:
+            fit = any(entry.name == each.pin for entry in self._lists[each.name])
+            if each.pin is not None and fit and self._room(each.pin, {**kept, **won}):
+                won[each.name] = each.pin
+        return won
 
     def _may(self, egress: Egress) -> bool:
         """Without failover an address stays with its first owner, and is nobody's after that."""

@@ -1,0 +1,239 @@
+"""Who gets what, and why."""
+
+from ipaddress import ip_address, ip_network
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from egress.claims import Claims
+from egress.election import Election, Rules, elect
+from egress.model import Candidate, Claim, Egress, Expression, Failback, Selector
+
+NAMES = ["node-a", "node-b", "node-c", "node-d"]
+SETTLED = 100.0
+
+
+def egress(number, **fields):
+    return Egress(f"e{number}", (ip_address("192.0.2.0") + number,), **fields)
+
+
+def nodes(names, **fields):
+    return {name: Candidate(name, **fields) for name in names}
+
+
+def elected(egresses, candidates, claims=None, now=SETTLED, **rules):
+    return elect(egresses, candidates, claims or Claims(), Rules(**rules), now)
+
+
+def owners(egresses, candidates, claims=None, now=SETTLED):
+    result = elected(egresses, candidates, claims, now)
+    return {name: each.owner for name, each in result.items()}
+
+
+def claimed(owned):
+    claims = Claims()
+    for each, owner in owned:
+        claims.fold(Claim(each.ips[0], 1, owner, held=True))
+    return claims
+
+
+many = st.lists(st.integers(1, 250), unique=True, max_size=40).map(
+    lambda numbers: [egress(number) for number in numbers]
+)
+
+
+@given(many, st.permutations(NAMES), st.randoms())
+def test_the_answer_does_not_depend_on_the_order_of_anything(egresses, names, rng):
+    shuffled = egresses.copy()
+    rng.shuffle(shuffled)
+
+    assert owners(shuffled, nodes(names)) == owners(egresses, nodes(NAMES))
+
+
+@given(many, st.sampled_from(NAMES))
+def test_losing_a_node_moves_only_what_it_carried(egresses, lost):
+    before = owners(egresses, nodes(NAMES))
+    claims = claimed((each, before[each.name]) for each in egresses)
+    left = nodes(NAMES)
+    left[lost] = Candidate(lost, present=False)
+
+    after = owners(egresses, left, claims)
+
+    assert all(after[name] == owner for name, owner in before.items() if owner != lost)
+    assert lost not in after.values()
+
+
+@given(many)
+def test_nobody_carries_more_than_the_bound(egresses):
+    found = list(owners(egresses, nodes(NAMES)).values())
+
+    bound = -(-len(egresses) * 11 // 40)
+    assert all(found.count(name) <= bound for name in NAMES)
+    assert None not in found
+
+
+@given(many)
+def test_hard_capacity_is_never_exceeded(egresses):
+    found = list(owners(egresses, nodes(NAMES, capacity=3)).values())
+
+    assert all(found.count(name) <= 3 for name in NAMES)
+    assert found.count(None) == max(len(egresses) - 12, 0)
+
+
+def test_a_short_capacity_goes_to_the_highest_priority():
+    egresses = [egress(number, priority=number) for number in range(1, 5)]
+
+    found = owners(egresses, nodes(["node-a"], capacity=2))
+
+    assert found == {"e1": None, "e2": None, "e3": "node-a", "e4": "node-a"}
+
+
+def test_selectors_choose_by_labels():
+    rack = {"node-a": "r1", "node-b": "r2", "node-c": "r3"}
+    candidates = {name: Candidate(name, labels=(("rack", value),)) for name, value in rack.items()}
+    by_label = egress(1, selector=Selector(labels=(("rack", "r2"),)))
+    by_set = egress(2, selector=Selector(expressions=(Expression("rack", "NotIn", ("r1", "r2")),)))
+    nobody = egress(3, selector=Selector(expressions=(Expression("rack", "DoesNotExist"),)))
+
+    result = elected([by_label, by_set, nobody], candidates)
+
+    assert result["e1"].owner == "node-b"
+    assert result["e2"].owner == "node-c"
+    assert (result["e3"].owner, result["e3"].reason) == (None, "no_eligible_node")
+
+
+def test_many_that_may_only_live_on_one_node_live_there_whatever_the_bound():
+    one = Selector(labels=(("disk", "ssd"),))
+    candidates = nodes(NAMES) | {"node-a": Candidate("node-a", labels=(("disk", "ssd"),))}
+
+    found = owners([egress(number, selector=one) for number in range(1, 21)], candidates)
+
+    assert set(found.values()) == {"node-a"}
+
+
+def test_a_node_without_the_subnet_is_no_candidate_unless_an_interface_is_named():
+    far = Candidate("far", networks=(ip_network("10.0.0.0/8"),))
+
+    assert owners([egress(1)], {"far": far}) == {"e1": None}
+    assert owners([egress(1, interface="eth0")], {"far": far}) == {"e1": "far"}
+
+
+def test_an_address_of_a_member_belongs_to_nobody():
+    taken = Candidate("node-b", addresses=(ip_address("192.0.2.1"),))
+
+    result = elected([egress(1)], nodes(NAMES) | {"node-b": taken})
+
+    assert (result["e1"].owner, result["e1"].reason) == (None, "own_address")
+
+
+def test_a_suspect_keeps_and_an_unreachable_one_does_not():
+    each = egress(1, failback=Failback.NEVER)
+    claims = claimed([(each, "node-b")])
+
+    assert owners([each], nodes(NAMES), claims) == {"e1": "node-b"}
+    gone = nodes(NAMES) | {"node-b": Candidate("node-b", unreachable=True)}
+    assert owners([each], gone, claims)["e1"] in {"node-a", "node-c", "node-d"}
+    waits = nodes(NAMES) | {"node-b": Candidate("node-b", unreachable=True, restarting=True)}
+    assert owners([each], waits, claims) == {"e1": "node-b"}
+
+
+def test_a_draining_holder_gives_up():
+    claims = claimed([(egress(1), "node-b")])
+    candidates = nodes(NAMES) | {"node-b": Candidate("node-b", reasons=("draining",))}
+
+    assert owners([egress(1)], candidates, claims)["e1"] != "node-b"
+
+
+def test_the_heir_that_a_release_names_is_elected():
+    claims = Claims()
+    claims.fold(Claim(egress(1).ips[0], 4, "node-a", held=False, to="node-d"))
+
+    assert owners([egress(1)], nodes(NAMES), claims) == {"e1": "node-d"}
+
+
+def away(failback, **fields):
+    """An egress that is with somebody else than the node that scores highest for it."""
+    each = egress(1, failback=failback, **fields)
+    home = owners([each], nodes(NAMES))["e1"]
+    other = next(name for name in NAMES if name != home)
+    return each, home, claimed([(each, other)]), other
+
+
+def test_a_delayed_failback_waits_until_the_better_node_has_been_well_for_long():
+    each, home, claims, other = away(Failback.DELAYED)
+    back = nodes(NAMES) | {home: Candidate(home, healthy_since=1000.0)}
+
+    assert owners([each], back, claims, now=1029.9) == {"e1": other}
+    assert owners([each], back, claims, now=1030.0) == {"e1": home}
+
+
+def test_an_immediate_failback_does_not_wait_and_never_means_never():
+    each, home, claims, other = away(Failback.IMMEDIATE)
+    assert owners([each], nodes(NAMES), claims) == {"e1": home}
+    each, _, claims, other = away(Failback.NEVER)
+    assert owners([each], nodes(NAMES), claims) == {"e1": other}
+
+
+def test_a_pin_wins_over_the_score_and_is_only_a_preference():
+    pinned = [egress(number, pin="node-c") for number in range(1, 4)]
+
+    assert elected(pinned, nodes(NAMES))["e1"].rule == "pinned"
+    assert set(owners(pinned, nodes(["node-a", "node-b"])).values()) <= {"node-a", "node-b"}
+
+
+def test_without_failover_an_address_dies_with_its_owner():
+    each = egress(1, failover=False)
+    claims = claimed([(each, "node-b")])
+    dead = nodes(NAMES) | {"node-b": Candidate("node-b", present=False)}
+
+    result = elected([each], dead, claims)["e1"]
+
+    assert (result.owner, result.reason) == (None, "failover_none")
+
+
+@given(many, st.sampled_from(NAMES))
+def test_failback_comes_to_rest_and_only_evens_out(egresses, lost):
+    left = nodes(NAMES) | {lost: Candidate(lost, present=False)}
+    before = owners(egresses, nodes(NAMES))
+    found = owners(egresses, left, claimed((each, before[each.name]) for each in egresses))
+    for _ in range(3):
+        claims = claimed((each, found[each.name]) for each in egresses)
+        again = owners(egresses, left, claims, now=10 * SETTLED)
+        assert spread(again) <= spread(found)
+        found = again
+    assert owners(egresses, left, claimed((e, found[e.name]) for e in egresses)) == found
+
+
+def spread(found):
+    loads = [list(found.values()).count(name) for name in NAMES]
+    return sum(load * load for load in loads)
+
+
+@pytest.mark.parametrize("weights", [(1, 1, 2), (1, 0, 3)])
+def test_weights_share_out_in_proportion(weights):
+    candidates = {
+        name: Candidate(name, weight=float(weight))
+        for name, weight in zip(NAMES, weights, strict=False)
+    }
+    egresses = [
+        Egress(f"e{number}", (ip_address(f"10.0.{number >> 8}.{number & 255}"),))
+        for number in range(1, 1001)
+    ]
+
+    found = list(owners(egresses, candidates).values())
+
+    for name, weight in zip(NAMES, weights, strict=False):
+        due = 1000 * weight / sum(weights)
+        assert abs(found.count(name) - due) <= 0.1 * due + 1
+
+
+def test_the_incremental_election_answers_as_the_pure_one():
+    election, claims = Election(), Claims()
+    egresses = [egress(number) for number in range(1, 20)]
+    for now, names in [(0.0, NAMES[:2]), (50.0, NAMES), (51.0, NAMES[1:]), (90.0, NAMES[1:])]:
+        candidates = nodes(names)
+        found = election.update(egresses, candidates, claims, Rules(), now)
+        assert found == elect(egresses, candidates, claims, Rules(), now)
+        for each in egresses:
+            claims.fold(Claim(each.ips[0], int(now) + 1, found[each.name].owner, held=True))
