@@ -218,6 +218,7 @@ def test_a_real_process_asks_a_real_socket(daemon, desk):
     assert json.loads(out) == desk.members()
 
 
+@pytest.mark.slow
 def test_watching_repeats_until_interrupted_and_is_no_failure(daemon):
     with process("members", "--watch", "--json", "--socket", daemon) as command:
         first, second = command.stdout.readline(), command.stdout.readline()
@@ -227,6 +228,7 @@ def test_watching_repeats_until_interrupted_and_is_no_failure(daemon):
     assert json.loads(first) == json.loads(second)
 
 
+@pytest.mark.slow
 def test_a_reader_that_leaves_early_is_no_traceback(daemon):
     with process("members", "--watch", "--json", "--socket", daemon) as command:
         command.stdout.readline()
@@ -289,6 +291,7 @@ def test_short_commands_load_nothing_that_makes_them_slow(arguments):
     assert done.stdout.splitlines()[-1] == "loaded []"
 
 
+@pytest.mark.slow
 def test_help_is_there_at_once():
     """Processor time and not the clock on the wall: other tests run beside this one."""
 
@@ -298,7 +301,7 @@ def test_help_is_there_at_once():
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
-    assert min(once() for _ in range(5)) < STARTED_IN
+    assert min(once() for _ in range(3)) < STARTED_IN
 
 
 @pytest.mark.parametrize(
