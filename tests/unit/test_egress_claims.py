@@ -1,0 +1,100 @@
+"""Claims fold the same in any order, and junk from the network is refused with a reason."""
+
+from ipaddress import ip_address
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from egress.claims import Claims
+from egress.model import Claim
+
+IPS = [ip_address("192.0.2.40"), ip_address("2001:db8::40")]
+
+claim = st.builds(
+    Claim,
+    ip=st.sampled_from(IPS),
+    epoch=st.integers(1, 4),
+    owner=st.sampled_from("abc"),
+    held=st.booleans(),
+    at=st.just(1.5e9),
+    to=st.none() | st.sampled_from("abc"),
+)
+anything = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.binary(max_size=17),
+    lambda inner: st.lists(inner, max_size=7) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=20,
+)
+
+
+def folded(claims):
+    table = Claims()
+    for each in claims:
+        table.fold(each)
+    return {ip: table.top(ip) for ip in IPS}
+
+
+@given(st.lists(claim, max_size=12), st.randoms())
+def test_claims_fold_the_same_in_any_order_and_however_often(claims, rng):
+    again = claims + claims
+    rng.shuffle(again)
+
+    assert folded(again) == folded(claims)
+
+
+def test_a_higher_epoch_wins_and_a_release_beats_the_holding_of_its_owner():
+    table = Claims()
+    held = Claim(IPS[0], 3, "a", held=True)
+    released = Claim(IPS[0], 3, "a", held=False)
+
+    assert table.fold(held)
+    assert not table.fold(Claim(IPS[0], 2, "b", held=True))
+    assert table.fold(released)
+    assert not table.fold(held)
+    assert table.holder(IPS[0]) is None
+    assert table.fold(Claim(IPS[0], 4, "b", held=True))
+    assert table.held_by("b") == (IPS[0],)
+
+
+@given(st.lists(claim, max_size=30))
+def test_claims_survive_the_wire_in_pages(claims):
+    pages = list(Claims().pages(claims, 200))
+
+    assert [each for page in pages for each in Claims.read(page)] == claims
+
+
+@given(anything)
+def test_whatever_comes_is_claims_or_a_value_error(value):
+    try:
+        found = Claims.read(value)
+    except ValueError:
+        return
+    assert all(isinstance(each, Claim) for each in found)
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        [b"\x0a", 1, "a", True, 0.0, None],
+        [b"\x0a\0\0\1", 0, "a", True, 0.0, None],
+        [b"\x0a\0\0\1", True, "a", True, 0.0, None],
+        [b"\x0a\0\0\1", 1 << 60, "a", True, 0.0, None],
+        [b"\x0a\0\0\1", 1, "", True, 0.0, None],
+        [b"\x0a\0\0\1", 1, "a", 1, 0.0, None],
+        [b"\x0a\0\0\1", 1, "a", True, float("nan"), None],
+        [b"\x0a\0\0\1", 1, "a" * 300, True, 0.0, None],
+        [b"\x0a\0\0\1", 1, "a"],
+    ],
+)
+def test_an_impossible_claim_is_refused(row):
+    with pytest.raises(ValueError, match="claim"):
+        Claims.read([row])
+
+
+def test_what_no_egress_names_and_nobody_holds_is_forgotten():
+    table = Claims()
+    table.fold(Claim(IPS[0], 1, "a", held=False))
+    table.fold(Claim(IPS[1], 1, "a", held=True))
+    table.forget(())
+
+    assert len(table) == 1
