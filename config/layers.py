@@ -1,7 +1,7 @@
 """Which layers make the settings of one node, what each may say, and how they stack.
 
-From low to high: built-in, host, preset, main file, drop-ins, groups, node, environment, flags.
-Maps merge, lists replace, `null` resets.
+From low to high: built-in, preset, main file, drop-ins, groups, node, environment, flags. The host
+name counts where nobody names the node. Maps merge, lists replace, `null` resets.
 """
 
 from __future__ import annotations

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from config.tree import Plain
 
 _OVERLAYS = ("groups", "nodes")
+_NAME = ("node", "name")
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +151,7 @@ def _outside(around: Surroundings, problems: list[Problem]) -> tuple[Layer, ...]
         except ConfigError as error:
             problems += error.problems
     if around.node is not None:
-        named = grown(("node", "name"), Leaf(around.node, Mark("--node")))
+        named = grown(_NAME, Leaf(around.node, Mark("--node")))
         found.append(Layer(Rank.FLAG, "--node", named))
     return tuple(found)
 
@@ -224,20 +225,24 @@ def _layers(
     written: Sequence[Layer], outside: Sequence[Layer], some: _ForSome, around: Surroundings
 ) -> tuple[tuple[Layer, ...], list[Problem]]:
     """All layers of this node from low to high, and what is doubtful about them."""
-    host = Layer(Rank.HOST, "host name", _hostname(around.hostname))
     common = [Layer(each.rank, each.name, without(each.tree, *_OVERLAYS)) for each in written]
-    name = around.seen_as or _text(stacked([host, *common, *outside]), ("node", "name"))
+    hostname = around.hostname.lower()
+    name = around.seen_as or _text(stacked([*common, *outside]), _NAME) or hostname
     own = [Layer(Rank.NODE, f"nodes.{name}", _fields(child(some.nodes, name)))]
     labels = {**_labels(stacked([*common, *own, *outside])), **around.labels}
     groups = group_layers(some.models.groups, some.groups, name, labels)
     upper = [*common, *groups, *own, *outside]
-    preset = _preset(stacked(upper))
-    layers = [each for each in (host, preset, *upper) if each.tree.values]
-    return tuple(layers), list(conflicts(groups))
+    whole = stacked(upper)
+    layers = [_preset(whole), *upper, _host(whole, hostname)]
+    return tuple(each for each in layers if each.tree.values), list(conflicts(groups))
 
 
-def _hostname(name: str) -> Fields:
-    return grown(("node", "name"), Leaf(name.lower(), Mark("host name")))
+def _host(whole: Fields, name: str) -> Layer:
+    """The host name, if nobody names the node; a `null` does not."""
+    named = at(whole, _NAME)
+    if named is None or (isinstance(named, Leaf) and named.value is None):
+        return Layer(Rank.HOST, "host name", grown(_NAME, Leaf(name, Mark("host name"))))
+    return Layer(Rank.HOST, "host name", empty("host name"))
 
 
 def _text(tree: Fields, path: tuple[str, ...]) -> str:

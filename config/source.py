@@ -154,12 +154,9 @@ def _refusal(path: Path, error: OSError) -> ConfigError:
 def _dropins(folder: int, parent: Path, name: str) -> tuple[list[Text], tuple[object, ...]]:
     """Drop-ins in byte order of their names, and a listing that changes when they do."""
     shown = parent / name
-    try:
-        inner = os.open(name, os.O_RDONLY | os.O_DIRECTORY, dir_fd=folder)
-    except FileNotFoundError:
+    inner = _inner(folder, name, shown)
+    if inner is None:
         return [], ()
-    except OSError as error:
-        raise _refusal(shown, error) from None
     try:
         listing = os.listdir(inner)  # noqa: PTH208 (through a descriptor)
         names = sorted(filter(is_dropin, listing), key=os.fsencode)
@@ -172,6 +169,29 @@ def _dropins(folder: int, parent: Path, name: str) -> tuple[list[Text], tuple[ob
     finally:
         os.close(inner)
     return texts, (tuple(names), states)
+
+
+def _inner(folder: int, name: str, shown: Path) -> int | None:
+    """A descriptor of the folder of drop-ins; None if there is none.
+
+    It may be a volume of its own, beside `..data` rather than in it.
+    """
+    try:
+        return _open_folder(name, folder)
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        raise _refusal(shown, error) from None
+    try:
+        return _open_folder(shown, None)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise _refusal(shown, error) from None
+
+
+def _open_folder(name: str | Path, within: int | None) -> int:
+    return os.open(name, os.O_RDONLY | os.O_DIRECTORY, dir_fd=within)
 
 
 def is_dropin(name: str) -> bool:

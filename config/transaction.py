@@ -21,7 +21,7 @@ from config.changes import Change, Pending, Split, apply, diff, split
 from config.digest import Digests, digests
 from config.guard import guarded
 from config.leaves import built, leaves_of
-from config.load import Attempt, Source, surroundings
+from config.load import Source, surroundings
 from config.parse import Loaded
 from config.problems import ConfigError, Problem, dotted, lines
 from config.render import document, text
@@ -43,11 +43,20 @@ log = structlog.get_logger("wayout.config")
 
 @dataclass(frozen=True, slots=True)
 class _Candidate:
-    """Valid settings on their way in: what would run, and what would wait."""
+    """Valid settings on their way in: what would run, its digests, and what would wait."""
 
     loaded: Loaded
     settings: Settings
+    digests: Digests
     split: Split
+
+
+@dataclass(frozen=True, slots=True)
+class _Judgement:
+    """The verdict before any part is asked; `content` is that of the files."""
+
+    content: str
+    outcome: _Candidate | ConfigError
 
 
 class Reloader:
@@ -119,31 +128,37 @@ class Reloader:
     ) -> Report:
         """Take what the files say now; one at a time. Raises nothing that an operator can cause."""
         async with self._lock:
-            attempt = await self._attempt()
-            judged = self._judged(attempt, allow_removal=allow_removal)
+            judged = await self._judged(allow_removal=allow_removal)
             report = Report(Result.UNCHANGED, trigger, _stamp(self._clock()), self.generation)
-            if isinstance(judged, ConfigError):
-                report = replace(report, result=Result.REJECTED, problems=judged.problems)
+            if isinstance(judged.outcome, ConfigError):
+                problems = judged.outcome.problems
+                report = replace(report, result=Result.REJECTED, problems=problems)
             else:
-                report = await self._changed_over(judged, report, dry_run=dry_run)
+                report = await self._changed_over(judged.outcome, report, dry_run=dry_run)
             if dry_run:
                 return replace(report, dry_run=True)
-            self._remember(attempt.content, report)
+            self._remember(judged.content, report)
             return report
 
-    async def _attempt(self) -> Attempt:
+    async def _judged(self, *, allow_removal: bool) -> _Judgement:
+        """In a thread: large files take longer than the loop may be held."""
         try:
             async with asyncio.timeout(READ_PATIENCE):
-                return await asyncio.to_thread(self._source.attempt, self.settings.node.name)
+                return await asyncio.to_thread(self._judge, allow_removal=allow_removal)
         except TimeoutError:
             where, message = Mark(str(self._source.path)), f"not read within {READ_PATIENCE:g} s"
-            return Attempt("", ConfigError((Problem(where, "", message, "look at the disk"),)))
+            problem = Problem(where, "", message, "look at the disk")
+            return _Judgement("", ConfigError((problem,)))
 
-    def _judged(self, attempt: Attempt, *, allow_removal: bool) -> _Candidate | ConfigError:
-        """Everything that can be said against a candidate before any part is asked."""
+    def _judge(self, *, allow_removal: bool) -> _Judgement:
+        """Read, and say everything that can be said against a candidate."""
+        attempt = self._source.attempt(self.settings.node.name)
         loaded = attempt.outcome
         if isinstance(loaded, ConfigError):
-            return loaded
+            return _Judgement(attempt.content, loaded)
+        return _Judgement(attempt.content, self._weighed(loaded, allow_removal=allow_removal))
+
+    def _weighed(self, loaded: Loaded, *, allow_removal: bool) -> _Candidate | ConfigError:
         running = leaves_of(self.settings)
         rebinding = frozenset().union(*(each.rebinds for each in self._subscribers))
         parts = split(diff(running, leaves_of(loaded.settings)), rebinding)
@@ -155,7 +170,9 @@ class Reloader:
         refusal = guarded(self.settings, settings, loaded.provenance)
         if refusal is not None and not allow_removal:
             return ConfigError((refusal,))
-        return _Candidate(loaded, settings, parts)
+        content = loaded.digests.content
+        sums = digests(settings, content) if parts.waiting else loaded.digests
+        return _Candidate(loaded, settings, sums, parts)
 
     def _mixed(self, loaded: Loaded, parts: Split) -> Settings | ConfigError:
         """What runs until the restart: the new settings with the old ones where they wait."""
@@ -185,9 +202,8 @@ class Reloader:
         if dry_run:
             return replace(report, result=Result.APPLIED if live else Result.UNCHANGED)
         if live:
-            report = await self._transaction(candidate, report)
-        if report.good:
-            self._adopt(candidate)
+            return await self._transaction(candidate, report)
+        self._adopt(candidate)
         return report
 
     async def _transaction(self, candidate: _Candidate, report: Report) -> Report:
@@ -215,10 +231,9 @@ class Reloader:
 
     def _adopt(self, candidate: _Candidate) -> None:
         """Level with the files: what runs, what is configured, and what waits, computed anew."""
-        loaded = candidate.loaded
-        sums = digests(candidate.settings, loaded.digests.content)
-        self._running = replace(loaded, settings=candidate.settings, digests=sums)
-        self._configured = loaded
+        settings, sums = candidate.settings, candidate.digests
+        self._running = replace(candidate.loaded, settings=settings, digests=sums)
+        self._configured = candidate.loaded
         self._pending = candidate.split.pending
 
     def _remember(self, content: str, report: Report) -> None:

@@ -204,6 +204,11 @@ def test_the_origin_of_a_value_is_every_layer_that_sets_it():
     assert str(loaded.provenance.winner(("node", "name")).mark) == "host name"
 
 
+@pytest.mark.parametrize("name", ["null", "~", ""])
+def test_a_node_without_a_name_has_that_of_its_host(name):
+    assert parsed(f"version: 1\nnode: {{name: {name}}}\n").settings.node.name == "n1"
+
+
 def test_a_host_name_in_capitals_is_a_node_name():
     assert parsed("version: 1\n", hostname="N1.Example").settings.node.name == "n1.example"
 

@@ -7,7 +7,7 @@ import pytest
 
 from config.load import Source, load, surroundings
 from config.problems import ConfigError
-from config.source import FILES_MAX, is_dropin
+from config.source import ATTEMPTS, FILES_MAX, is_dropin, read
 
 
 def write(path, text):
@@ -126,6 +126,16 @@ def test_a_volume_is_read_through_its_links_and_again_after_a_swap(tmp_path):
     assert first.content != second.content
 
 
+def test_dropins_may_be_a_volume_of_their_own(tmp_path):
+    volume(tmp_path, "1", "version: 1\n")
+    (tmp_path / "conf.d").unlink()
+    inner = write(tmp_path / "conf.d" / "..1" / "10.yaml", "logging: {level: debug}\n").parent
+    (tmp_path / "conf.d" / "..data").symlink_to(inner.name)
+    (tmp_path / "conf.d" / "10.yaml").symlink_to("..data/10.yaml")
+
+    assert load(tmp_path / "config.yaml", environ={}).settings.logging.level.value == "debug"
+
+
 def test_a_swap_in_the_middle_of_a_read_is_seen_and_read_again(tmp_path):
     volume(tmp_path, "1", "version: 1\nnode: {zone: old}\n", "node: {weight: 1.0}\n")
     swaps = iter(["2"])
@@ -137,8 +147,6 @@ def test_a_swap_in_the_middle_of_a_read_is_seen_and_read_again(tmp_path):
             volume(tmp_path, generation, "version: 1\nnode: {zone: new}\n", "node: {weight: 2.0}\n")
         return "conf.d"
 
-    from config.source import read
-
     snapshot = read(tmp_path / "config.yaml", dropins)
 
     assert len(seen) == 2
@@ -146,8 +154,6 @@ def test_a_swap_in_the_middle_of_a_read_is_seen_and_read_again(tmp_path):
 
 
 def test_a_file_that_never_rests_is_refused(tmp_path):
-    from config.source import ATTEMPTS, read
-
     path = write(tmp_path / "config.yaml", "version: 1\n")
     edits = []
 
