@@ -24,7 +24,7 @@ from egress.rtnetlink import Address, End, Link, Template, Verdict
 from egress.watch import Watch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from egress.echoes import Key
     from egress.model import Network
@@ -71,6 +71,7 @@ class Netlink(Kernel):
         self._echoes = Echoes(self._commands.pid, marks=_kernel() >= MARKS_SINCE)
         self._watch = Watch(self._echoes)
         self._bindings: dict[tuple[bytes, str], Binding] = {}
+        self._renewals: list[set[Binding]] = []
 
     async def bind(
         self, bindings: Sequence[Binding], lease: float
@@ -91,10 +92,17 @@ class Netlink(Kernel):
         self, bindings: Sequence[Binding], lease: float
     ) -> Mapping[Binding, KernelError]:
         """Start the lifetimes anew and put mark and flags back; what is gone is re-created."""
-        return await self._train("renew", bindings, lease)
+        cancelled: set[Binding] = set()
+        self._renewals.append(cancelled)
+        try:
+            return await self._train("renew", bindings, lease, cancelled)
+        finally:
+            self._renewals = [each for each in self._renewals if each is not cancelled]
 
     async def unbind(self, bindings: Sequence[Binding]) -> Mapping[Binding, KernelError]:
         """Remove; an address that is not there, or whose link is gone, is a success."""
+        for cancelled in self._renewals:  # Or the rest of a train would bring them back.
+            cancelled.update(bindings)
         failed = await self._train("unbind", bindings, 0)
         return {each: error for each, error in failed.items() if error.errno not in _GONE_ALREADY}
 
@@ -124,12 +132,19 @@ class Netlink(Kernel):
         self._dumps.close()
         self._inquiries.close()
 
-    async def _train(self, action: str, bindings: Sequence[Binding], lease: float) -> Failures:
+    async def _train(
+        self,
+        action: str,
+        bindings: Sequence[Binding],
+        lease: float,
+        cancelled: Collection[Binding] = (),
+    ) -> Failures:
         # Whole seconds is what the kernel counts in. Rounded down: never longer than promised.
         seconds = min(max(1, int(lease)), rtnetlink.FOREVER - 1)
         failed: Failures = {}
         for piece in _pieces(bindings):
-            failed |= await self._piece(action, piece, seconds)
+            wanted = [each for each in piece if each not in cancelled] if cancelled else piece
+            failed |= await self._piece(action, wanted, seconds)
         return failed
 
     async def _piece(self, action: str, piece: Sequence[Binding], seconds: int) -> Failures:
