@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 from ipaddress import ip_address, ip_network
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from gossip.wire import own
 from gossip.wire.messages import WireError
@@ -18,8 +18,11 @@ if TYPE_CHECKING:
     from egress.model import IP, Network
     from gossip.events import Plain
 
+LIMIT = 512
+"""Bytes of metadata that memberlist carries."""
 META_KIND = 4
 """Kind number of metadata among our own messages."""
+MAC_BYTES = 6
 MOST_MACS = 8
 MOST_NETWORKS = 8
 MOST_ADDRESSES = 8
@@ -27,7 +30,8 @@ MOST_LABELS = 32
 MOST_REASONS = 8
 LONGEST_TEXT = 128
 
-T = TypeVar("T")
+DEFAULT_CLUSTER = "wayout"
+"""Left out of the metadata, like every other default."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +44,7 @@ class Facts:
     """
 
     version: str = ""
+    cluster: str = DEFAULT_CLUSTER
     generation: int = 0
     cluster_digest: str = ""
     node_digest: str = ""
@@ -58,6 +63,7 @@ def to_plain(facts: Facts) -> dict[str, Plain]:
     """Plain data for `Machine.set_meta`; what is default is left out to save bytes."""
     full: dict[str, Plain] = {
         "v": facts.version,
+        "k": facts.cluster if facts.cluster != DEFAULT_CLUSTER else None,
         "g": facts.generation,
         "d": bytes.fromhex(facts.cluster_digest),
         "n": bytes.fromhex(facts.node_digest),
@@ -77,6 +83,11 @@ def to_plain(facts: Facts) -> dict[str, Plain]:
     return {key: value for key, value in full.items() if value}
 
 
+def packed(facts: Facts) -> bytes:
+    """The metadata as it goes over the wire."""
+    return own.pack(META_KIND, to_plain(facts))
+
+
 @lru_cache(maxsize=4096)
 def read(meta: bytes) -> Facts | None:
     """Facts from a member's metadata, or None when it is not wayout's or makes no sense.
@@ -93,6 +104,7 @@ def read(meta: bytes) -> Facts | None:
     capacity = value.get("c")
     return Facts(
         version=_text(value.get("v")),
+        cluster=_text(value.get("k")) or DEFAULT_CLUSTER,
         generation=_count(value.get("g")) or 0,
         cluster_digest=_hex(value.get("d")),
         node_digest=_hex(value.get("n")),
@@ -100,9 +112,7 @@ def read(meta: bytes) -> Facts | None:
         weight=weight if 0.0 <= weight <= 100.0 else 1.0,  # noqa: PLR2004 - percent-like bound
         capacity=_count(capacity),
         labels=_labels(value.get("l")),
-        macs=frozenset(
-            each.hex(":") for each in _list(value.get("m"), MOST_MACS) if _is_bytes(each, 6)
-        ),
+        macs=_macs(_list(value.get("m"), MOST_MACS)),
         networks=_networks(_list(value.get("s"), MOST_NETWORKS)),
         addresses=_addresses(_list(value.get("a"), MOST_ADDRESSES)),
         lease=min(max(_number(value.get("t"), 3.0), 1.0), 3600.0),
@@ -130,8 +140,10 @@ def _list(value: object, most: int) -> list[object]:
     return value[:most] if isinstance(value, list) else []
 
 
-def _is_bytes(value: object, length: int) -> bool:
-    return isinstance(value, bytes) and len(value) == length
+def _macs(values: list[object]) -> frozenset[str]:
+    return frozenset(
+        each.hex(":") for each in values if isinstance(each, bytes) and len(each) == MAC_BYTES
+    )
 
 
 def _labels(value: object) -> tuple[tuple[str, str], ...]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Self
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from config.schema import Settings
+    from config.schema.settings import Settings
     from egress.model import IP, Binding, Claim, Reply
     from gossip.peer import Member
 
@@ -55,6 +55,13 @@ class ContactReported:
     answered: frozenset[str]
     asked: frozenset[str]
     since: float
+
+
+@dataclass(frozen=True, slots=True)
+class GatewayAnswered:
+    """Whether a gateway answered on the wire; None when there is none to ask."""
+
+    answers: bool | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +139,7 @@ Input = (
     | MembersSeen
     | ClaimsHeard
     | ContactReported
+    | GatewayAnswered
     | KernelChanged
     | WireAnswered
     | LeaseLapsed

@@ -11,13 +11,14 @@ from gossip import events
 from gossip.peer import Health
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from agent.mailbox import Mailbox
     from agent.metrics import Metrics
     from egress.model import Claim
     from gossip.events import Event, Plain
-    from gossip.peer import Member
+    from gossip.machine import Machine
+
 
 CLAIMS_KIND = 32
 """Kind number of claims among our own messages."""
@@ -33,19 +34,22 @@ class Membership:
         mailbox: Mailbox,
         metrics: Metrics,
         claims: Callable[[Plain], tuple[Claim, ...]],
+        machine: Machine,
         clock: Callable[[], float],
     ) -> None:
         self._mailbox = mailbox
         self._metrics = metrics
         self._claims = claims
+        self._machine = machine
         self._clock = clock
-        self._members: dict[str, Member] = {}
+        self.score = 0
         self._silent: set[str] = set()
         self._lost: dict[str, float] = {}
         self._synced = False
 
-    def seen(self, members: Mapping[str, Member]) -> MembersSeen:
-        """The picture for the controller, with `members` as the machine has them now."""
+    def seen(self) -> MembersSeen:
+        """The picture for the controller, with the members as the machine has them now."""
+        members = {each.name: each for each in self._machine.members()}
         self._metrics.members(members.values())
         return MembersSeen(
             members=members,
@@ -144,6 +148,7 @@ class Membership:
                 log.warning("gossip.datagrams_blocked", peer=name)
                 self._metrics.datagrams_blocked(name)
             case events.ScoreChanged(score):
+                self.score = score
                 self._metrics.health_score(score)
                 log.debug("gossip.score_changed", score=score)
             case events.Dropped(source, reason):

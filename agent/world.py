@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from ipaddress import ip_address
 from typing import TYPE_CHECKING, assert_never
 
 from agent import facts
@@ -13,6 +14,7 @@ from agent.inputs import (
     ClaimsHeard,
     ContactReported,
     DrainWished,
+    GatewayAnswered,
     KernelChanged,
     LeaseLapsed,
     MembersChanged,
@@ -30,17 +32,22 @@ if TYPE_CHECKING:
 
     from agent.facts import Facts
     from agent.inputs import Input
-    from config.schema import Settings
+    from config.schema.settings import Settings
+    from egress.model import IP
     from gossip.peer import Member
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class World:
-    """One moment. `healthy` tells since when each member has been present and eligible."""
+    """One moment. `healthy` tells since when each member has been present and eligible.
+
+    `seeds`: the literal seeds as `host:port`, this node excluded.
+    """
 
     me: str
     settings: Settings
     started: float
+    seeds: tuple[str, ...] = ()
     generation: int = 1
     cluster_digest: str = ""
     node_digest: str = ""
@@ -55,6 +62,10 @@ class World:
     drain_until: float | None = None
     stopping: bool = False
     keep: bool = False
+
+    def with_settings(self, settings: Settings) -> World:
+        """The same moment under other settings."""
+        return replace(self, settings=settings)
 
 
 def fold(world: World, item: Input, now: float) -> World:
@@ -78,7 +89,7 @@ def fold(world: World, item: Input, now: float) -> World:
             return replace(world, stopping=True, keep=item.keep)
         case MembersChanged() | ClaimsHeard() | KernelChanged() | WireAnswered() | LeaseLapsed():
             return world
-        case RivalsHeard() | Nudged():
+        case RivalsHeard() | GatewayAnswered() | Nudged():
             return world
         case _:
             assert_never(item)
@@ -110,12 +121,43 @@ def expire(world: World, now: float) -> World:
     return world
 
 
+def unready(world: World, now: float) -> tuple[str, ...]:
+    """Why nothing may be newly bound yet; empty once it may.
+
+    A start waits for every literal seed to be there, so that nodes that start together share
+    the addresses at once instead of moving them later; after `gossip.join_timeout` it acts with
+    whoever is there.
+    """
+    if now - world.started >= world.settings.gossip.join_timeout:
+        return ()
+    if missing := missing_seeds(world):
+        return (f"waiting for {missing[0]}",)
+    return () if world.synced or not world.settings.gossip.seeds else ("joining",)
+
+
+def missing_seeds(world: World) -> list[str]:
+    """Literal seeds that are no living members."""
+    there = {str(each.address) for each in world.members.values() if each.health.present}
+    return [name for name in world.seeds if name not in there]
+
+
+def peer_addresses(world: World) -> tuple[IP, ...]:
+    """Gossip addresses of living members, ours excluded, in the order of their names."""
+    return tuple(
+        ip_address(member.address.host)
+        for name, member in sorted(world.members.items())
+        if name != world.me and member.health.present and not member.unreachable
+    )
+
+
 def candidates(world: World, own: Facts) -> dict[str, Candidate]:
     """Every wayout member as ownership sees it, this node included (from its own facts)."""
     found = {
         name: _candidate(world, member, known)
         for name, member in world.members.items()
-        if name != world.me and (known := facts.read(member.meta)) is not None
+        if name != world.me
+        and (known := facts.read(member.meta)) is not None
+        and known.cluster == own.cluster
     }
     since = world.started if not own.reasons else float("inf")
     found[world.me] = _described(Candidate(name=world.me, healthy_since=since), own)
@@ -143,5 +185,6 @@ def _described(bare: Candidate, known: Facts) -> Candidate:
         macs=known.macs,
         networks=known.networks,
         lease=known.lease,
+        addresses=known.addresses,
         restarting=known.restarting > 0.0,
     )

@@ -1,0 +1,298 @@
+"""Every part of the daemon, built in order, with the doors that must be closed again."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+import time
+from dataclasses import dataclass, replace
+from random import Random
+from typing import TYPE_CHECKING
+
+import structlog
+
+from agent import interfaces, security, wiring
+from agent.controller import Controller, Parts
+from agent.frontdesk import FrontDesk
+from agent.inputs import LeaseLapsed, Nudged, RivalsHeard
+from agent.isolation import Isolation
+from agent.listeners import Listeners
+from agent.mailbox import Mailbox
+from agent.membership import Membership
+from agent.metrics import Metrics
+from agent.privileges import missing_privileges
+from agent.publisher import Publisher
+from agent.records import Records
+from agent.reloading import Reloading, Told
+from agent.seeds import Seeds
+from agent.statefile import StateFile
+from agent.subscribers import Gossip, Logging, Worldly
+from agent.world import World
+from config.addresses import Auto
+from config.transaction import Reloader
+from config.triggers import Poll, Reloads
+from egress.claims import Claims
+from egress.decision import Timing
+from egress.election import Election
+from egress.keeper import Keeper
+from egress.lan import Segments
+from egress.moves import Moves
+from egress.netlink import Netlink
+from gossip.machine import Machine
+from gossip.node import Node
+from gossip.peer import Address
+
+if TYPE_CHECKING:
+    from contextlib import AsyncExitStack
+    from pathlib import Path
+
+    from agent.systemd import Notifier
+    from config.parse import Loaded
+    from config.schema.settings import Settings
+    from egress.model import IP
+
+log = structlog.get_logger("wayout.daemon")
+
+
+class StartError(Exception):
+    """The daemon cannot start: what, why, what to do. `code` is the exit code."""
+
+    def __init__(self, message: str, code: int = 1) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class House:
+    """The built daemon, as `daemon` runs it and says farewell to it."""
+
+    began: float
+    mailbox: Mailbox
+    kernel: Netlink
+    lan: Segments
+    keeper: Keeper
+    node: Node
+    controller: Controller
+    seeds: Seeds
+    records: Records
+    reloading: Reloading
+    reloader: Reloader
+
+    @property
+    def settings(self) -> Settings:
+        """What runs now."""
+        return self.reloader.settings
+
+    def found(self, addresses: tuple[Address, ...]) -> None:
+        """Seeds were looked up: gossip tries those that are no members."""
+        now = asyncio.get_running_loop().time()
+        self.node.perform(self.node.machine.set_seeds(addresses, now))
+
+    def headline(self) -> str:
+        """One line for `systemctl status`."""
+        shot = self.controller.snapshot
+        if shot is None:
+            return "starting"
+        alive = sum(member.health.present for member in shot.world.members.values())
+        total = sum(len(egress.ips) for egress in shot.egresses)
+        line = f"carries {len(shot.carried)} of {total} addresses, {alive} members"
+        if self.reloader.stale:
+            return f"{line}, the configuration on disk was refused"
+        if self.reloader.pending_restart:
+            return f"{line}, a restart is pending"
+        return line
+
+
+async def build(
+    loaded: Loaded,
+    path: Path,
+    overrides: tuple[str, ...],
+    doors: AsyncExitStack,
+    notifier: Notifier,
+) -> House:
+    """Open every door; StartError when one stays shut, with nothing half done."""
+    _require_privileges()
+    return await _Builder(loaded, path, overrides, doors, notifier).house()
+
+
+class _Builder:
+    """The order of building: what others need comes first, what can be asked comes last."""
+
+    def __init__(
+        self,
+        loaded: Loaded,
+        path: Path,
+        overrides: tuple[str, ...],
+        doors: AsyncExitStack,
+        notifier: Notifier,
+    ) -> None:
+        self._settings = loaded.settings
+        self._began = time.monotonic()
+        self._doors = doors
+        self._notifier = notifier
+        self._loop = asyncio.get_running_loop()
+        self._rng = Random()  # noqa: S311 - jitter and probe order
+        self._mailbox = Mailbox()
+        self._metrics = Metrics()
+        self._claims = Claims(self._settings.egress.hash_seed)
+        self._reloader = Reloader(path, loaded, overrides=overrides)
+        self._clock = self._loop.time
+
+    async def house(self) -> House:
+        settings = self._settings
+        file = StateFile(settings.state.dir)
+        records = Records(file, await file.load())
+        kernel = Netlink()
+        self._doors.callback(kernel.close)
+        address = await self._address(kernel)
+        seeds = Seeds(settings.gossip.seeds, address.port, [address], self._rng)
+        membership, node = await self._gossip(address)
+        controller, keeper, lan = self._ownership(kernel, address, membership, node, records)
+        reloading = self._reloading(controller, node, seeds)
+        desk = FrontDesk(controller, self._mailbox, reloading, address.host, self._clock)
+        await self._listen(desk)
+        return House(
+            began=self._began,
+            mailbox=self._mailbox,
+            kernel=kernel,
+            lan=lan,
+            keeper=keeper,
+            node=node,
+            controller=controller,
+            seeds=seeds,
+            records=records,
+            reloading=reloading,
+            reloader=self._reloader,
+        )
+
+    async def _address(self, kernel: Netlink) -> Address:
+        """The address that peers know this node by; egress IPs may move away and never count."""
+        gossip, node = self._settings.gossip, self._settings.node
+        observed = await kernel.observe()
+        taken = {each.binding.ip for each in observed.bound if each.ours}
+        taken |= {ip for each in self._settings.egress.egresses.values() for ip in each.ips}
+        wish = node.address if isinstance(gossip.bind_address, Auto) else gossip.bind_address
+        try:
+            own = interfaces.node_address(wish, interfaces.look(), taken=taken)
+        except interfaces.AddressError as error:
+            raise StartError(str(error)) from error
+        return Address(str(own), gossip.bind_port)
+
+    async def _gossip(self, address: Address) -> tuple[Membership, Node]:
+        settings = self._settings
+        advertised = settings.gossip.advertise_address
+        host = address.host if isinstance(advertised, Auto) else str(advertised)
+        known_as = replace(address, host=host)
+        machine = Machine(
+            wiring.identity(settings, settings.node.name, known_as),
+            wiring.tuning(settings),
+            security.envelope(settings),
+            self._rng,
+            self._clock(),
+        )
+        membership = Membership(self._mailbox, self._metrics, Claims.read, machine, self._clock)
+        node = Node(machine, membership.hear, bind=address)
+        try:
+            await node.bind()
+        except OSError as error:
+            raise StartError(_unbindable(address, error)) from error
+        self._doors.push_async_callback(node.close)
+        return membership, node
+
+    def _ownership(
+        self,
+        kernel: Netlink,
+        address: Address,
+        membership: Membership,
+        node: Node,
+        records: Records,
+    ) -> tuple[Controller, Keeper, Segments]:
+        settings, put = self._settings, self._mailbox.put
+        lan = Segments(
+            interfaces=lambda: controller.world.observed.interfaces,
+            rivals=lambda macs: put(RivalsHeard(macs)),
+        )
+        self._doors.callback(lan.close)
+        lease = settings.egress.lease
+        keeper = Keeper(kernel, lease, lambda gone: put(LeaseLapsed(gone)), others=[lan])
+        literal = wiring.literal_seeds(settings)
+        start = World(
+            me=settings.node.name,
+            settings=settings,
+            started=self._clock(),
+            seeds=tuple(str(each) for each in literal if each != address),
+            cluster_digest=self._reloader.digests.cluster,
+            node_digest=self._reloader.digests.node,
+            draining=records.state.draining,
+        )
+        parts = Parts(
+            mailbox=self._mailbox,
+            membership=membership,
+            publisher=Publisher(start.me, node, self._claims),
+            isolation=Isolation(
+                burst=lambda now: node.perform(node.machine.burst(now)),
+                knock=lambda: put(Nudged("gateway")),
+            ),
+            kernel=kernel,
+            lan=lan,
+            keeper=keeper,
+            election=Election(),
+            claims=self._claims,
+            moves=Moves(start.me, Timing(), self._rng),
+            metrics=self._metrics,
+            records=records,
+            gateways=_gateways,
+            clock=self._clock,
+            wall=time.time,
+        )
+        controller = Controller(start, parts, records.state.bound)
+        return controller, keeper, lan
+
+    def _reloading(self, controller: Controller, node: Node, seeds: Seeds) -> Reloading:
+        reloader = self._reloader
+        reloader.subscribe(Worldly(self._mailbox, reloader, lambda: controller.world))
+        reloader.subscribe(Logging())
+        reloader.subscribe(Gossip(node, seeds, self._clock))
+        told = Told(reloader, self._notifier, self._metrics)
+        reloads = Reloads(told)
+        in_cluster = "KUBERNETES_SERVICE_HOST" in os.environ
+        return Reloading(reloader, reloads, Poll(reloader, reloads, auto=in_cluster, rng=self._rng))
+
+    async def _listen(self, desk: FrontDesk) -> None:
+        listeners = Listeners(desk, self._metrics)
+        self._doors.push_async_callback(listeners.close)
+        try:
+            await listeners.start(self._settings)
+        except OSError as error:
+            raise StartError(f"cannot listen, {error}") from error
+        self._reloader.subscribe(listeners)
+
+
+def _require_privileges() -> None:
+    if missing := missing_privileges():
+        raise StartError(
+            f"this process lacks {' and '.join(missing)}, without which it can hold no address: "
+            "run it as root, or grant them (AmbientCapabilities= in a unit, capabilities in a pod)"
+        )
+
+
+def _unbindable(address: Address, error: OSError) -> str:
+    match error.errno:
+        case errno.EADDRINUSE:
+            cure = (
+                "another program, perhaps another wayout, has that port: stop it, or set "
+                "gossip.bind_port to the same free port on every node"
+            )
+        case errno.EADDRNOTAVAIL:
+            cure = "no interface of this host has that address: set node.address to one that has"
+        case _:
+            cure = "see the reason, and gossip.bind_address and gossip.bind_port"
+    return f"cannot listen for gossip on {address}, {os.strerror(error.errno or 0)}, {cure}"
+
+
+def _gateways() -> dict[str, list[IP]]:
+    found: dict[str, list[IP]] = {}
+    for each in interfaces.look().gateways:
+        found.setdefault(each.interface, []).append(each.ip)
+    return found

@@ -1,0 +1,335 @@
+"""The single writer: take what is new, fold it, decide, act, report.
+
+Only this loop binds and releases addresses and publishes claims; the keeper beside it may only
+renew or end what was bound here. Every turn starts from a picture of everything, so lost,
+merged and repeated inputs are harmless.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import structlog
+
+from agent import history, status, wiring, world
+from agent.inputs import (
+    ClaimsHeard,
+    ContactReported,
+    GatewayAnswered,
+    KernelChanged,
+    LeaseLapsed,
+    MembersChanged,
+    Nudged,
+    RivalsHeard,
+    WireAnswered,
+)
+from agent.snapshot import Snapshot
+from egress.actuator import apply
+from egress.decision import Kind, View
+from egress.kernel import KernelError
+from egress.model import Bind, Unbind
+from egress.partition import not_before
+from egress.plan import plan
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from agent.facts import Facts
+    from agent.inputs import Input
+    from agent.isolation import Isolation
+    from agent.mailbox import Mailbox
+    from agent.membership import Membership
+    from agent.metrics import Metrics
+    from agent.publisher import Publisher
+    from agent.records import Records
+    from agent.world import World
+    from egress.claims import Claims
+    from egress.decision import Condition, Decision
+    from egress.election import Election
+    from egress.keeper import Keeper
+    from egress.kernel import Kernel, Lan
+    from egress.model import IP, Binding, Claim, Outcome, Question, Step
+    from egress.moves import Moves
+
+OBSERVE_PATIENCE = 5.0
+ASK_PATIENCE = 2.0
+APPLY_PATIENCE = 5.0
+LONGEST_SLEEP = 2.0
+
+log = structlog.get_logger("wayout.egress")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parts:
+    """What the controller works with; `gateways` gives the gateways of each interface."""
+
+    mailbox: Mailbox
+    membership: Membership
+    publisher: Publisher
+    isolation: Isolation
+    kernel: Kernel
+    lan: Lan
+    keeper: Keeper
+    election: Election
+    claims: Claims
+    moves: Moves
+    metrics: Metrics
+    records: Records
+    gateways: Callable[[], Mapping[str, Sequence[IP]]]
+    clock: Callable[[], float]
+    wall: Callable[[], float]
+
+
+class Controller:
+    """One loop; `snapshot` is what it knew after its last turn."""
+
+    def __init__(self, start: World, parts: Parts, known: frozenset[Binding]) -> None:
+        self._world = start
+        self._parts = parts
+        self._view: View | None = None
+        self._deadline = 0.0
+        self._known = known
+        self._damped = False
+        self._conditions: Mapping[IP, Condition] = {}
+        self._tasks: asyncio.TaskGroup | None = None
+        self.snapshot: Snapshot | None = None
+        self.turned = asyncio.Condition()
+
+    async def run(self) -> None:
+        """Turn until cancelled; a failure here ends the daemon."""
+        async with asyncio.TaskGroup() as self._tasks:
+            await self._observe()
+            while True:
+                now = self._parts.clock()
+                deadline = min(self._deadline, now + LONGEST_SLEEP)
+                await self._turn(await self._parts.mailbox.take(deadline))
+
+    async def _turn(self, items: Sequence[Input]) -> None:
+        parts = self._parts
+        for item in items:
+            self._hear(item, parts.clock())
+        if any(isinstance(item, KernelChanged) for item in items):
+            await self._observe()
+        now = parts.clock()
+        self._world = world.expire(self._world, now)
+        view, own = self._look(now)
+        decision = parts.moves.consider(view, now)
+        self._damped = bool(decision.damped)
+        parts.publisher.claims(self._dated(decision.publish), now)
+        self._ask(decision.asks)
+        await self._act(view, decision)
+        await self._report(view, own, decision)
+
+    # -- what comes in ---------------------------------------------------------------------
+
+    def _hear(self, item: Input, now: float) -> None:
+        parts = self._parts
+        match item:
+            case ClaimsHeard(claims):
+                beaten = [claim for claim in claims if not parts.claims.fold(claim)]
+                parts.moves.challenged(beaten, now)
+            case WireAnswered(replies):
+                parts.moves.heard(replies, now)
+            case LeaseLapsed(bindings):
+                parts.moves.lapsed(bindings, now)
+            case RivalsHeard(macs):
+                parts.moves.rivalled(macs, now)
+            case ContactReported():
+                parts.isolation.contact(item, self._world, now)
+            case GatewayAnswered(answers):
+                parts.isolation.gateway(answers, self._world, now)
+            case MembersChanged():
+                item = parts.membership.seen()
+            case _:
+                pass
+        self._world = world.fold(self._world, item, now)
+
+    async def _observe(self) -> None:
+        try:
+            async with asyncio.timeout(OBSERVE_PATIENCE):
+                observed = await self._parts.kernel.observe()
+        except (KernelError, TimeoutError) as error:
+            log.warning("egress.observe_failed", reason=str(error) or "timeout")
+            return
+        if observed != self._world.observed:
+            self._world = replace(self._world, observed=observed)
+
+    # -- what follows ----------------------------------------------------------------------
+
+    def _look(self, now: float) -> tuple[View, Facts]:
+        parts, at = self._parts, self._world
+        unready = world.unready(at, now)
+        fenced = parts.isolation.fenced(now)
+        reasons = wiring.own_reasons(at, fenced=fenced, damped=self._damped, unready=unready)
+        own = wiring.own_facts(at, reasons)
+        parts.publisher.facts(own, now)
+        wanted = wiring.egresses(at.settings)
+        candidates = world.candidates(at, own)
+        assignments = parts.election.update(
+            wanted, candidates, parts.claims, wiring.rules(at.settings), now
+        )
+        peers = world.peer_addresses(at)
+        view = View(
+            egresses=wanted,
+            assignments=assignments,
+            claims=parts.claims,
+            candidates=candidates,
+            places=wiring.places(wanted, at.observed, wiring.scope(at.settings)),
+            observed=at.observed,
+            controls=wiring.controls(at, parts.gateways(), peers),
+            ready=not unready,
+            fenced=fenced,
+            draining=bool({"draining", "maintenance", "stopping"} & set(reasons)),
+            silent=at.silent,
+            takeover_not_before=not_before(at.lost),
+        )
+        return view, own
+
+    # -- what is done ----------------------------------------------------------------------
+
+    def _ask(self, questions: Sequence[Question]) -> None:
+        if questions:
+            assert self._tasks is not None
+            self._tasks.create_task(self._wire_check(tuple(questions)), name="wire-check")
+
+    async def _wire_check(self, questions: tuple[Question, ...]) -> None:
+        try:
+            async with asyncio.timeout(ASK_PATIENCE):
+                replies = await self._parts.lan.ask(questions)
+        except (KernelError, TimeoutError) as error:
+            log.warning("egress.wire_check_failed", reason=str(error) or "timeout")
+            return
+        self._parts.mailbox.put(WireAnswered(replies))
+
+    async def _act(self, view: View, decision: Decision) -> None:
+        parts = self._parts
+        now = parts.clock()
+        late = {binding for binding, by in decision.bind_by.items() if now > by}
+        wanted = decision.desired - late
+        self._adopt(wanted)
+        steps = (*plan(wanted, view.observed, self._known), *decision.announcements)
+        self._deadline = now if late else min(decision.deadline, parts.election.again)
+        if not steps:
+            return
+        self._remember(wanted)
+        outcome = await self._apply(steps)
+        now = parts.clock()
+        parts.publisher.claims(parts.moves.applied(outcome, now, parts.wall()), now)
+        self._note(outcome)
+        if any(isinstance(step, Bind | Unbind) for step in steps):
+            await self._observe()
+            parts.mailbox.put(Nudged("acted"))
+
+    def _adopt(self, wanted: frozenset[Binding]) -> None:
+        """What a predecessor left and we want is renewed from the first moment."""
+        keeper = self._parts.keeper
+        found = [each for each in self._world.observed.bound if each.ours]
+        keeper.adopt(
+            each for each in found if each.binding in wanted and each.binding not in keeper
+        )
+
+    async def _apply(self, steps: Sequence[Step]) -> Outcome:
+        """Under the keeper's lock if it releases: a renewal under way would bring it back."""
+        parts = self._parts
+        keeper = parts.keeper
+        releases = [step.binding for step in steps if isinstance(step, Unbind)]
+        lease = self._world.settings.egress.lease
+        keeper.lease = lease
+        since = parts.clock()
+        async with keeper.still() if releases else contextlib.nullcontext():
+            keeper.drop(releases)
+            outcome = await apply(
+                steps, parts.kernel, parts.lan, lease=lease, patience=APPLY_PATIENCE
+            )
+        bound = [step.binding for step in outcome.done if isinstance(step, Bind)]
+        keeper.hold(bound, since=since)
+        return outcome
+
+    def _remember(self, wanted: frozenset[Binding]) -> None:
+        """Note on disk what is about to be ours, so that it is known when its mark is stripped."""
+        remembered = wanted | {each for each in self._known if each in self._world.observed.ours}
+        if remembered != self._known:
+            self._known = frozenset(remembered)
+            self._parts.records.bound(self._known)
+
+    # -- what is told ----------------------------------------------------------------------
+
+    def _dated(self, claims: Sequence[Claim]) -> tuple[Claim, ...]:
+        wall = self._parts.wall()
+        return tuple(replace(claim, at=claim.at or wall) for claim in claims)
+
+    def _note(self, outcome: Outcome) -> None:
+        for step in outcome.done:
+            binding = step.binding
+            if isinstance(step, Bind):
+                log.info("egress.bound", ip=str(binding.ip), interface=binding.interface)
+            elif isinstance(step, Unbind):
+                log.info("egress.released", ip=str(binding.ip), interface=binding.interface)
+        for failure in outcome.failed:
+            binding = failure.step.binding
+            log.error(
+                "egress.step_failed",
+                step=type(failure.step).__name__.lower(),
+                ip=str(binding.ip),
+                interface=binding.interface,
+                errno=failure.errno,
+                reason=failure.message,
+            )
+
+    async def _report(self, view: View, own: Facts, decision: Decision) -> None:
+        parts, now = self._parts, self._parts.clock()
+        carried = frozenset(binding.ip for binding in decision.desired & self._world.observed.ours)
+        parts.publisher.carrying(bool(carried), now)
+        self.snapshot = Snapshot(
+            world=self._world,
+            own=own,
+            now=now,
+            wall=parts.wall(),
+            egresses=view.egresses,
+            candidates=view.candidates,
+            assignments=view.assignments,
+            claims=parts.claims,
+            phases=decision.phases,
+            conditions=decision.conditions,
+            places=view.places,
+            carried=carried,
+            score=parts.membership.score,
+            fenced=view.fenced,
+            unready=() if view.ready else world.unready(self._world, now),
+        )
+        parts.metrics.owned([str(ip) for ip in carried], status.states(self.snapshot))
+        self._tell(decision)
+        async with self.turned:
+            self.turned.notify_all()
+
+    def _tell(self, decision: Decision) -> None:
+        """Say aloud what changed in what an operator should know."""
+        metrics = self._parts.metrics
+        for move in decision.moves:
+            log.info("egress.moved", **history.fields(move))
+            metrics.move_finished(move.cause, history.phases(move))
+        for ip, condition in decision.conditions.items():
+            if self._conditions.get(ip) != condition:
+                log.warning("egress.condition", ip=str(ip), reason=status.told(condition))
+                if condition.kind is Kind.ADDRESS_CONFLICT:
+                    metrics.conflict_found()
+        for ip in self._conditions.keys() - decision.conditions.keys():
+            log.info("egress.condition_over", ip=str(ip))
+        self._conditions = dict(decision.conditions)
+
+    async def empty(self) -> None:
+        """Return once nothing is carried here and nothing is on its way."""
+        await self.until(lambda shot: shot.empty)
+
+    @property
+    def world(self) -> World:
+        """The picture of this moment."""
+        return self._world
+
+    async def until(self, holds: Callable[[Snapshot], bool]) -> None:
+        """Return after the first turn that leaves a snapshot for which `holds`."""
+        async with self.turned:
+            await self.turned.wait_for(lambda: self.snapshot is not None and holds(self.snapshot))

@@ -1,0 +1,128 @@
+"""The parts of the daemon that a reload changes over: logs, gossip, listeners, and the world."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+from agent import facts, logs, wiring
+from agent.inputs import SettingsChanged
+from config.subscribers import RefusalError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from agent.mailbox import Mailbox
+    from agent.seeds import Seeds
+    from agent.world import World
+    from config.schema.settings import Settings
+    from config.subscribers import Update
+    from config.transaction import Reloader
+    from gossip.node import Node
+
+EVERYTHING = frozenset(
+    {"node", "gossip", "egress", "interfaces", "api", "metrics", "logging", "state", "config"}
+)
+
+
+class Logging:
+    """`logging.*`."""
+
+    name = "logging"
+    sections = frozenset({"logging"})
+    rebinds: frozenset[str] = frozenset()
+
+    async def prepare(self, update: Update) -> object:
+        """Nothing that could fail."""
+        return update
+
+    def commit(self, token: object) -> None:
+        """Level and form at once, for loggers that are bound already too."""
+        configure_logs(cast("Update", token).new)
+
+    def rollback(self, token: object) -> None:
+        """As before."""
+        configure_logs(cast("Update", token).old)
+
+    async def finalize(self, token: object) -> None:
+        """Nothing is left over."""
+
+
+def configure_logs(settings: Settings) -> None:
+    """The logs as the settings want them."""
+    section = settings.logging
+    logs.configure(level=section.level.value, shape=section.format.value, node=settings.node.name)
+
+
+class Gossip:
+    """`gossip.*`: timing and seeds."""
+
+    name = "gossip"
+    sections = frozenset({"gossip"})
+    rebinds: frozenset[str] = frozenset()
+
+    def __init__(self, node: Node, seeds: Seeds, clock: Callable[[], float]) -> None:
+        self._node = node
+        self._seeds = seeds
+        self._clock = clock
+
+    async def prepare(self, update: Update) -> object:
+        """Nothing that could fail."""
+        return update
+
+    def commit(self, token: object) -> None:
+        """Timers are armed anew; membership and incarnation stay."""
+        self._use(cast("Update", token).new)
+
+    def rollback(self, token: object) -> None:
+        """As before."""
+        self._use(cast("Update", token).old)
+
+    async def finalize(self, token: object) -> None:
+        """Nothing is left over."""
+
+    def _use(self, settings: Settings) -> None:
+        now = self._clock()
+        self._node.perform(self._node.machine.set_tuning(wiring.tuning(settings), now))
+        self._seeds.change(settings.gossip.seeds, settings.gossip.bind_port)
+
+
+class Worldly:
+    """Everything: the controller gets the settings as one value, once they are in force."""
+
+    name = "controller"
+    sections = EVERYTHING
+    rebinds: frozenset[str] = frozenset()
+
+    def __init__(self, mailbox: Mailbox, reloader: Reloader, world: Callable[[], World]) -> None:
+        self._mailbox = mailbox
+        self._reloader = reloader
+        self._world = world
+
+    async def prepare(self, update: Update) -> object:
+        """Refuse what would not fit into the metadata that peers get."""
+        own = wiring.own_facts(self._world().with_settings(update.new), MOST_REASONS)
+        size = len(facts.packed(own))
+        if size > facts.LIMIT:
+            raise RefusalError(
+                f"node.labels and the other facts of this node need {size} bytes of gossip "
+                f"metadata and there are {facts.LIMIT}: use fewer or shorter labels"
+            )
+        return update
+
+    def commit(self, token: object) -> None:
+        """The picture changes with the next turn of the controller."""
+
+    def rollback(self, token: object) -> None:
+        """Nothing was changed."""
+
+    async def finalize(self, token: object) -> None:  # noqa: ARG002 - the same for all
+        """Tell the controller."""
+        reloader = self._reloader
+        sums = reloader.digests
+        self._mailbox.put(
+            SettingsChanged(reloader.settings, reloader.generation, sums.cluster, sums.node)
+        )
+
+
+MOST_REASONS = ("not_eligible", "draining", "isolated")
+"""Room for the reasons that a node may have to give later."""
