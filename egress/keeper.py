@@ -9,6 +9,7 @@ clock and the send cannot be excluded; what it brings back is deleted as soon as
 from __future__ import annotations
 
 import asyncio
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Protocol
 
 import structlog
@@ -16,7 +17,7 @@ import structlog
 from egress.lease import Renewals, Verdict, interval
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 
     from egress.kernel import Kernel, KernelError
     from egress.model import Binding, Bound
@@ -110,9 +111,15 @@ class Keeper:
         for other in self._others:
             other.drop(gone)
 
-    def still(self) -> asyncio.Lock:
-        """While this is held nothing is renewed: what is dropped and unbound then stays away."""
-        return self._turn_taken
+    @asynccontextmanager
+    async def still(self) -> AsyncIterator[None]:
+        """No train is under way on entering: what is dropped first thing inside stays away.
+
+        Renewals go on meanwhile for what is still held, or a long plan would cost its leases.
+        """
+        async with self._turn_taken:
+            pass
+        yield
 
     async def run(self) -> None:
         """Renew until cancelled."""

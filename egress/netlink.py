@@ -72,21 +72,27 @@ class Netlink(Kernel):
         self._watch = Watch(self._echoes)
         self._bindings: dict[tuple[bytes, str], Binding] = {}
         self._renewals: list[set[Binding]] = []
+        self._trusted: set[Binding] = set()
 
     async def bind(
         self, bindings: Sequence[Binding], lease: float
     ) -> Mapping[Binding, KernelError]:
         """Add with our mark and a lifetime of `lease` whole seconds; returns those that failed.
 
-        One that is ours already is renewed. One that somebody else has put there is left alone
-        and refused with EEXIST.
+        One that is ours already, or that we bound before somebody took the mark away, is renewed.
+        One that somebody else has put there is left alone and refused with EEXIST.
         """
         failed = await self._train("bind", bindings, lease)
         doubtful = [each for each, error in failed.items() if error.errno == errno.EEXIST]
-        if not doubtful:
-            return failed
-        others = {each: error for each, error in failed.items() if error.errno != errno.EEXIST}
-        return others | await self._settle(doubtful, lease)
+        if doubtful:
+            others = {each: error for each, error in failed.items() if error.errno != errno.EEXIST}
+            failed = others | await self._settle(doubtful, lease)
+        self._trusted.update(each for each in bindings if each not in failed)
+        return failed
+
+    def trust(self, bindings: Iterable[Binding]) -> None:
+        """A predecessor of ours bound these: they are ours even where the mark is gone."""
+        self._trusted.update(bindings)
 
     async def renew(
         self, bindings: Sequence[Binding], lease: float
@@ -101,6 +107,7 @@ class Netlink(Kernel):
 
     async def unbind(self, bindings: Sequence[Binding]) -> Mapping[Binding, KernelError]:
         """Remove; an address that is not there, or whose link is gone, is a success."""
+        self._trusted.difference_update(bindings)
         for cancelled in self._renewals:  # Or the rest of a train would bring them back.
             cancelled.update(bindings)
         failed = await self._train("unbind", bindings, 0)
@@ -188,12 +195,13 @@ class Netlink(Kernel):
         observed = await self.observe()
         whole = (each for each in observed.bound if each.prefix == each.binding.ip.max_prefixlen)
         there = {each.binding: each for each in whole}
-        foreign = [each for each in doubtful if each in there and not there[each].ours]
-        ours = [each for each in doubtful if each in there and there[each].ours]
+        present = [each for each in doubtful if each in there]
+        ours = [each for each in present if there[each].ours or each in self._trusted]
+        foreign = set(present).difference(ours)
         # Failed duplicate detection heals by deletion alone (K05b).
         broken = [each for each in ours if not there[each].usable]
         absent = [each for each in doubtful if each not in there]
-        failed = {each: refusal("bind", errno.EEXIST, each) for each in foreign}
+        failed = {each: refusal("bind", errno.EEXIST, each) for each in present if each in foreign}
         failed |= await self._train("unbind", broken, lease)
         failed |= await self._train("bind", broken + absent, lease)
         failed |= await self._train("renew", [each for each in ours if there[each].usable], lease)

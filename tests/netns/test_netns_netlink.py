@@ -147,6 +147,37 @@ async def test_a_foreign_replace_strips_mark_and_lifetime_and_a_renewal_puts_the
     assert {"nodad", "deprecated", "noprefixroute"} <= words(host, V6)
 
 
+async def test_an_address_that_lost_its_mark_is_bound_again(kernel, host):
+    await kernel.bind([V4], 30)
+    kernel.trust([V6])  # A predecessor has bound that one.
+    host.run(f"ip addr replace {V4.ip}/32 dev eth0")
+    host.run(f"ip addr add {V6.ip}/128 dev eth0 nodad")
+
+    assert await kernel.bind([V4, V6], 30) == {}
+
+    assert (await kernel.observe()).ours == {V4, V6}
+
+
+async def test_an_address_that_was_released_is_trusted_no_more(kernel, host):
+    await kernel.bind([V4], 30)
+    await kernel.unbind([V4])
+    host.run(f"ip addr add {V4.ip}/32 dev eth0")
+
+    assert list(await kernel.bind([V4], 30)) == [V4]
+
+
+async def test_a_release_in_the_middle_of_a_train_of_renewals_holds(kernel):
+    many = [Binding(ip_address(0x0A4E0000 + number), "eth0") for number in range(600)]
+    await kernel.bind(many, 30)
+
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(kernel.renew(many, 30))
+        await asyncio.sleep(0)
+        await kernel.unbind(many[300:])
+
+    assert (await kernel.observe()).ours == set(many[:300])
+
+
 async def test_an_address_of_ours_that_failed_duplicate_detection_is_healed(kernel, segment):
     here, there = segment["a"], segment["b"]
     there.run(f"ip addr add {V6.ip}/128 dev eth0 nodad")

@@ -134,6 +134,22 @@ async def test_what_is_dropped_while_a_train_is_under_way_is_not_taken_back(keep
     assert len(kernel.trains) == 1
 
 
+async def test_stillness_waits_for_the_train_under_way_and_starves_nobody(keeper, kernel, lapsed):
+    going, staying = binding(1), binding(2)
+    keeper.hold([going, staying])
+    kernel.delay = 0.5
+    await asyncio.sleep(1.2)
+
+    async with keeper.still():
+        keeper.drop([going])
+        await kernel.unbind([going])
+        assert asyncio.get_running_loop().time() >= 1.5
+        await asyncio.sleep(2 * LEASE)
+
+    assert kernel.alive == {staying}
+    assert lapsed == []
+
+
 async def test_a_kernel_that_refuses_is_asked_again_but_not_in_a_rush(keeper, kernel, lapsed):
     keeper.hold([binding(1)])
     kernel.refusal = KernelError("renew", 1, "no")
