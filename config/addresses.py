@@ -26,6 +26,7 @@ Network = IPv4Network | IPv6Network
 
 PORT_MAX = 65535
 INTERFACE_MAX = 15
+DIGITS_MAX = 16
 _IPV4_WRITE = "write an address such as 192.0.2.40 or 2001:db8::40"
 _INTERFACE = re.compile(r"[^\s/:*?\[\]]{1,15}")
 _HOST = re.compile(r"(?=.{1,253}$)[A-Za-z0-9]([-A-Za-z0-9]*[A-Za-z0-9])?(\.[A-Za-z0-9-]+)*\.?")
@@ -95,12 +96,12 @@ def _explain_ip(found: str) -> NoReturn:
     if "/" in bare and _is_ip(bare.split("/")[0]):
         refuse(f"is {quoted(found)} with a prefix length", f"write {bare.split('/')[0]}")
     host, _, port = bare.rpartition(":")
-    if port.isdigit() and _is_ip(host.strip("[]")) and ("]" in found or "." in host):
+    if _decimal(port) and _is_ip(host.strip("[]")) and ("]" in found or "." in host):
         refuse(f"is {quoted(found)} with a port", f"write {host.strip('[]')}")
     if _is_ip(bare):
         refuse(f"is {quoted(found)}", f"write {bare}")
     parts = bare.split(".")
-    if all(part.isdigit() for part in parts) and len(parts) == 4:  # noqa: PLR2004
+    if all(_decimal(part) for part in parts) and len(parts) == 4:  # noqa: PLR2004
         plain = ".".join(str(int(part)) for part in parts)
         if _is_ip(plain):
             refuse(f"is {quoted(found)} with leading zeros", f"write {plain}")
@@ -114,6 +115,11 @@ def _parsed(text: str) -> IP | None:
         return ip_address(text)
     except ValueError:
         return None
+
+
+def _decimal(text: str) -> bool:
+    # `isdigit` alone is true of superscripts, which `int` refuses; and no number here is longer.
+    return text.isascii() and text.isdigit() and len(text) <= DIGITS_MAX
 
 
 def _is_ip(text: str) -> bool:
@@ -163,7 +169,7 @@ def _node_address(value: object) -> IP | Auto | OnInterface:
 
 
 def _looks_like_ip(text: str) -> bool:
-    return ":" in text or text.replace(".", "").isdigit()
+    return ":" in text or _decimal(text.replace(".", ""))
 
 
 def _word(value: IP | Auto | OnInterface) -> str:
@@ -178,7 +184,7 @@ def read_network(value: object) -> Network:
         refuse(f"is {quoted(found)} without a prefix length", f"write {address}/{_full(address)}")
     base, _, length = found.partition("/")
     address = read_ip(base)
-    if not length.isdigit() or int(length) > _full(address):
+    if not _decimal(length) or int(length) > _full(address):
         wrong = f"is {quoted(found)}: /{length} is no prefix length"
         refuse(wrong, f"write a prefix length from 0 to {_full(address)}")
     network = ip_network((address, int(length)), strict=False)
@@ -218,7 +224,7 @@ def _glob(value: object) -> str:
 
 
 def _port(text: str, whole: str) -> int:
-    if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= PORT_MAX:
+    if not _decimal(text) or not 1 <= int(text) <= PORT_MAX:
         refuse(f"is {quoted(whole)}: {quoted(text)} is no port", f"write 1 to {PORT_MAX}")
     return int(text)
 
@@ -258,7 +264,7 @@ def read_seed(value: object) -> Seed:
     host, colon, port_text = found.partition(":")
     if ":" in port_text:
         read_ip(found)
-    if host.replace(".", "").isdigit():
+    if _decimal(host.replace(".", "")):
         host = str(read_ip(host))
     elif not _HOST.fullmatch(host):
         refuse(f"is {quoted(found)}", "write an address or a name, with or without :port")

@@ -78,7 +78,19 @@ def _value(mark: Mark, path: tuple[str, ...], text: str) -> Node:
     return parse_value(str(mark), text)
 
 
+def _is_text(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def _unknown(mark: Mark, path: tuple[str, ...], text: str) -> Problem | None:
+    # Arguments and variables may hold bytes that are no text; Python keeps them as surrogates.
+    if not _is_text("".join(path) + text):
+        name = Mark(mark.source.encode(errors="replace").decode())
+        return Problem(name, "", "is not text in UTF-8", "write text")
     if entry_of(path) is not None:
         return None
     if "://" in text:

@@ -43,12 +43,13 @@ from config.wording import problems_of
 from config.yaml import parse as parse_yaml
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from config.tree import Plain
 
 _OVERLAYS = ("groups", "nodes")
 _NAME = ("node", "name")
+_EGRESSES = ("egress", "egresses")
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,7 +235,8 @@ def _layers(
     upper = [*common, *groups, *own, *outside]
     whole = stacked(upper)
     layers = [_preset(whole), *upper, _host(whole, hostname)]
-    return tuple(each for each in layers if each.tree.values), list(conflicts(groups))
+    said = (each for each in layers if each.tree.values or each.rank is Rank.MAIN)
+    return tuple(said), list(conflicts(groups))
 
 
 def _host(whole: Fields, name: str) -> Layer:
@@ -281,8 +283,19 @@ def _validated(
         return None
     wrong, doubtful = rules.check(settings, provenance)
     problems += wrong
-    warnings += doubtful
+    warnings += [*doubtful, *_idle_resets(provenance)]
     return settings
+
+
+def _idle_resets(provenance: Provenance) -> Iterator[Problem]:
+    """Names with nothing below them, of which no lower layer has said anything."""
+    egresses = at(provenance.tree, _EGRESSES)
+    for name, node in egresses.values.items() if isinstance(egresses, Fields) else ():
+        path = (*_EGRESSES, name)
+        reset = isinstance(node, Leaf) and node.value is None
+        if reset and len(provenance.origins(path)) == 1:
+            message = "is empty and means no egress"
+            yield Problem(node.mark, dotted(path), message, "write egress_ip: ADDRESS below it")
 
 
 def _rules_of_the_rest(

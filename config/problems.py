@@ -66,10 +66,14 @@ def suggest(key: str, known: Iterable[str]) -> str | None:
     return close[0] if close else None
 
 
+def _printable(text: str) -> str:
+    # What a file says may end on a terminal, where control characters do things.
+    return "".join(letter if letter.isprintable() else "?" for letter in text)
+
+
 def quoted(value: object) -> str:
     """A value for a message, cut if it is long."""
-    text = value if isinstance(value, str) else str(value)
-    text = "".join(letter if letter.isprintable() else "?" for letter in text)
+    text = _printable(str(value))
     return f"'{text[:QUOTED_MAX]}…'" if len(text) > QUOTED_MAX else f"'{text}'"
 
 
@@ -80,6 +84,6 @@ def dotted(path: Iterable[str | int]) -> str:
         if isinstance(step, int):
             text += f"[{step}]"
         else:
-            name = f'"{step}"' if "." in step else step
+            name = _printable(f'"{step}"' if "." in step else step)
             text += f".{name}" if text else name
     return text

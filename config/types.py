@@ -193,7 +193,8 @@ def _share(value: object) -> float | None:
     if value in ("off", False):
         return None
     if isinstance(value, int | float):
-        refuse(f"is {kind(value)}", f"write {value:g}% or off")
+        percent = value * 100 if 0 < value < 1 else value
+        refuse(f"is {kind(value)}", f"write {percent:g}% or off")
     text = text_of(value, "write a share such as 50%, or off")
     if not re.fullmatch(r"[0-9]{1,3}%", text) or int(text[:-1]) > 100:  # noqa: PLR2004
         refuse(f"is {quoted(text)}", "write a share from 0% to 100%, or off")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from config.problems import Problem, dotted, snake, suggest
 from config.schema.table import ANY, OPTIONS, children
-from config.tree import at, key_mark, nearest
+from config.tree import Leaf, at, key_mark, nearest
 from config.types import kind
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ LATER = frozenset(
 """Options that the documentation plans and this version does not have."""
 
 _SECRETS = frozenset({"key", "keys", "keyring", "secret", "secret_key", "encrypt_key", "password"})
+_KUBERNETES = frozenset({"apiVersion", "kind", "metadata", "spec"})
 _ALIASES = {
     "ip": "egress_ip", "address": "egress_ip", "ips": "egress_ips", "join": "seeds",
     "retry_join": "seeds", "peers": "seeds", "members": "seeds", "port": "bind_port",
@@ -59,7 +60,7 @@ def _problem(error: ErrorDetails, tree: Node, prefix: Path) -> Problem:
         return Problem(nearest(tree, path), shown, message, hint)
     if error["type"] == "wayout":
         return Problem(nearest(tree, path), shown, str(context["wrong"]), str(context["write"]))
-    return Problem(nearest(tree, path), shown, *_misshapen(at(tree, path)))
+    return Problem(nearest(tree, path), shown, *_misshapen(at(tree, path), path))
 
 
 def _example(path: Path) -> str:
@@ -69,15 +70,24 @@ def _example(path: Path) -> str:
     return "…"
 
 
-def _misshapen(node: Node | None) -> tuple[str, str]:
-    value: object = getattr(node, "value", [] if hasattr(node, "values") else None)
-    return f"is {kind(value)}", "write a map: one 'key: value' in a line, indented"
+def _misshapen(node: Node | None, path: Path) -> tuple[str, str]:
+    value: object = node.value if isinstance(node, Leaf) else []
+    wrong = f"is {kind(value)}"
+    steps = tuple(str(step) for step in path)
+    if ANY in children(steps):
+        return wrong, "write a map by name: 'NAME:', and its options below it, indented"
+    if ANY in children(steps[:-1]):
+        address = value if isinstance(value, str) else "ADDRESS"
+        return wrong, f"write {steps[-1]}: {{egress_ip: {address}}}"
+    return wrong, "write a map: one 'key: value' in a line, indented"
 
 
 def _unknown(path: Path) -> tuple[str, str]:
     key = str(path[-1])
     names = [name for name in children(tuple(str(step) for step in path[:-1])) if name != ANY]
     plain = snake(key)
+    if key in _KUBERNETES and len(path) == 1:
+        return "is of a Kubernetes object, not of this file", "write version: 1 and sections"
     if plain in LATER:
         return "is not supported by this version", "remove it"
     if plain in _SECRETS:

@@ -66,8 +66,7 @@ def parse(name: str, data: bytes) -> Node | None:
 
 def parse_value(name: str, text: str) -> Node:
     """The tree of one value given on the command line or in the environment."""
-    # The environment may hold bytes that are no text; `parse` says so.
-    node = parse(name, text.encode(errors="surrogateescape"))
+    node = parse(name, text.encode())
     return Leaf(None, Mark(name)) if node is None else _unlined(node, Mark(name))
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from config.problems import PROBLEMS_MAX, ConfigError, Problem
 from config.tree import Mark
-from support.settings import complaints
+from support.settings import complaints, parsed
 
 MISTAKES = {
     "a misspelt option": (
@@ -151,6 +151,25 @@ MISTAKES = {
         "config.yaml:2:14: node.name: is 'Node_1', "
         "write lower case letters, digits, '-' and '.', for example node-1",
     ),
+    "a list of egresses": (
+        "version: 1\negress:\n  egresses:\n    - name: a\n",
+        "config.yaml:4:5: egress.egresses: is a list, "
+        "write a map by name: 'NAME:', and its options below it, indented",
+    ),
+    "an address in the place of an egress": (
+        "version: 1\negress:\n  egresses:\n    a: 192.0.2.1\n",
+        "config.yaml:4:8: egress.egresses.a: is the text '192.0.2.1', "
+        "write a: {egress_ip: 192.0.2.1}",
+    ),
+    "a Kubernetes object": (
+        "apiVersion: v1\nkind: Egress\n",
+        "config.yaml:2:1: kind: is of a Kubernetes object, not of this file, "
+        "write version: 1 and sections",
+    ),
+    "a fraction for a share": (
+        "version: 1\negress: {removal_guard: 0.25}\n",
+        "config.yaml:2:25: egress.removal_guard: is the number 0.25, write 25% or off",
+    ),
     "an empty file": ("# nothing yet\n", "config.yaml:1:1: is empty, write at least 'version: 1'"),
     "prose instead of a map": (
         "version 1\n",
@@ -210,6 +229,21 @@ def test_a_secret_in_the_wrong_place_is_never_repeated(line):
 
     assert "c2Vjcm" not in told
     assert "2:" in told
+
+
+def test_what_a_file_says_does_nothing_to_a_terminal():
+    told = "".join(complaints(b'version: 1\n"\\e[2J": 1\nnode: {zone: "\\a"}\n'))
+
+    assert told.isprintable()
+
+
+def test_an_egress_with_nothing_below_it_is_doubtful():
+    (only,) = parsed("version: 1\negress:\n  egresses:\n    billing:\n").warnings
+
+    assert str(only) == (
+        "config.yaml:4:13: egress.egresses.billing: is empty and means no egress, "
+        "write egress_ip: ADDRESS below it"
+    )
 
 
 def test_very_many_problems_are_counted_rather_than_listed():
