@@ -138,8 +138,8 @@ def apply(leaves: Leaves, changes: Iterable[Change]) -> Leaves:
 def split(changes: Iterable[Change], rebinding: Collection[str] = ()) -> Split:
     """Sort changes by what they take.
 
-    `rebinding` are the sections whose sockets somebody can move; elsewhere a `rebind` option
-    waits for a restart like a static one.
+    `rebinding` are the options (`api.socket`) whose sockets somebody can move; any other
+    `rebind` option waits for a restart like a static one.
     """
     live: list[Change] = []
     waiting: list[Change] = []
@@ -149,7 +149,7 @@ def split(changes: Iterable[Change], rebinding: Collection[str] = ()) -> Split:
             case Modifiability.DYNAMIC:
                 live.append(each)
             case Modifiability.REBIND:
-                (live if each.path[0] in rebinding else waiting).append(each)
+                (live if dotted(each.path) in rebinding else waiting).append(each)
             case Modifiability.STATIC:
                 waiting.append(each)
             case Modifiability.IMMUTABLE:

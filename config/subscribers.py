@@ -42,7 +42,7 @@ class Update:
 class Subscriber(Protocol):
     """A part that runs on some sections of the settings.
 
-    `rebinds` are those whose sockets it can move while it runs.
+    `rebinds` are the options (`api.socket`) whose sockets it can move while it runs.
     """
 
     name: str

@@ -127,7 +127,7 @@ async def test_a_socket_that_a_part_can_move_does_not_wait(desk):
     more = GOOD.format(more="api: {http_listen: off}")
     assert (await desk.reload(more, dry_run=True)).code == 3
 
-    desk.part("http", ["api"], rebinds=["api"])
+    desk.part("http", ["api"], rebinds=["api.http_listen"])
 
     assert (await desk.reload(more)).code == 0
     assert desk.reloader.settings.api.http_listen is None

@@ -52,7 +52,7 @@ def test_changes_are_sorted_by_what_they_take():
         BASE + "node: {cluster: other, name: n9}\nlogging: {level: debug}\n"
         "api: {http_listen: off}\nmetrics: {listen: '127.0.0.1:1'}\n",
     )
-    parts = split(found, rebinding={"metrics"})
+    parts = split(found, rebinding={"metrics.listen"})
 
     assert [each.path[-1] for each in parts.live] == ["level", "listen"]
     assert [each.path for each in parts.pending] == ["api.http_listen", "node.name"]
