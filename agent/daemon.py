@@ -31,6 +31,7 @@ HANDOVER_SHARE = 0.6
 """Part of the stop timeout that handing over may take; the rest is for goodbye."""
 INHERIT = 1.0
 """Seconds after the last release in which heirs are given time to claim, before we leave."""
+HEADLINE_PERIOD = 2.0
 SPREAD = 0.6
 """Seconds that the word "restarting" gets to spread before the process goes."""
 
@@ -108,8 +109,7 @@ async def _readiness(house: House, notifier: Notifier) -> None:
     notifier.ready(house.headline())
     said = ""
     while True:
-        await house.controller.turned.wait()
-        await asyncio.sleep(1.0)
+        await asyncio.sleep(HEADLINE_PERIOD)
         if (line := house.headline()) != said:
             said = line
             notifier.status(line)

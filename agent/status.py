@@ -12,7 +12,7 @@ from agent import facts
 from egress.decision import Kind
 
 if TYPE_CHECKING:
-    from agent.desk import JSON, Document
+    from agent.desk import Document
     from agent.snapshot import Snapshot
     from egress.decision import Condition
     from egress.model import IP, Assignment, Egress
@@ -105,7 +105,7 @@ def _member(shot: Snapshot, member: Member) -> Document:
         "local": local,
         "rtt_seconds": member.rtt if member.rtt is None else round(member.rtt, 6),
         "eligible": member.health.present and not reasons,
-        "reasons": list[JSON](reasons),
+        "reasons": [*reasons],
         "labels": dict(known.labels),
         "config_digest": known.cluster_digest,
         "version": known.version,

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from gossip.effects import Datagram, Dial
     from gossip.events import Event
     from gossip.machine import Machine
+    from gossip.wire.messages import StreamMessage
 
 RECEIVE_BUFFER = 2 << 20
 """Bytes that may wait in the kernel while the loop is busy."""
@@ -44,6 +45,7 @@ DRAIN_MAX = 4096
 STREAMS_MAX = 127
 STREAM_PATIENCE = 10.0
 CHUNK = 65536
+FAREWELL_LOOKS = 1200
 LATE = 0.05
 """A timer that is later than this found a busy loop: what waits in the socket is read first."""
 
@@ -132,8 +134,13 @@ class Node:
         self.perform(self.machine.leave(self._clock()))
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(patience):
-                while not self.machine.left:
-                    await asyncio.sleep(LATE)
+                await self._said()
+
+    async def _said(self) -> None:
+        for _ in range(FAREWELL_LOOKS):
+            if self.machine.left:
+                return
+            await asyncio.sleep(LATE)
 
     async def close(self) -> None:
         """Close both sockets; idempotent."""
@@ -281,7 +288,7 @@ class Node:
         self.perform(self.machine.replied(dial.token, message, self._clock()))
 
 
-async def _message(reader: asyncio.StreamReader, assembler: Assembler) -> stream.StreamMessage:
+async def _message(reader: asyncio.StreamReader, assembler: Assembler) -> StreamMessage:
     while True:
         data = await reader.read(CHUNK)
         if not data:

@@ -62,7 +62,7 @@ def encode(message: PacketMessage | Err) -> bytes:
     """Type byte and body of one message; a push/pull and a user message over TCP: `stream`."""
     match message:
         case Ping(seq, node, origin):
-            return b"\x00" + body({"SeqNo": seq, "Node": _raw(node)} | _origin(origin))
+            return b"\x00" + body({"SeqNo": seq, "Node": _raw(node), **_origin(origin)})
         case IndirectPing(seq, target, port, node, nack, origin):
             fields: Fields = {"SeqNo": seq, "Target": target, "Port": port, "Node": _raw(node)}
             return b"\x01" + body(fields | {"Nack": nack} | _origin(origin))
@@ -72,8 +72,13 @@ def encode(message: PacketMessage | Err) -> bytes:
             return b"\x0b" + body({"SeqNo": seq})
         case Suspect() | Dead():
             kind = b"\x03" if isinstance(message, Suspect) else b"\x05"
-            who = {"Node": _raw(message.node), "From": _raw(message.accuser)}
-            return kind + body({"Incarnation": message.incarnation} | who)
+            return kind + body(
+                {
+                    "Incarnation": message.incarnation,
+                    "Node": _raw(message.node),
+                    "From": _raw(message.accuser),
+                }
+            )
         case Alive():
             return b"\x04" + body(_alive(message))
         case User(payload):
