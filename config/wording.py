@@ -82,9 +82,18 @@ def _misshapen(node: Node | None, path: Path) -> tuple[str, str]:
     return wrong, "write a map: one 'key: value' in a line, indented"
 
 
+def _neighbours(path: Path) -> list[str]:
+    """Names that may stand where the last step of `path` does."""
+    if path[0] == "groups":
+        return ["labels", "names"] if "match" in path[:-1] else ["match", "name", "set"]
+    overlays = ["groups", "nodes"] if len(path) == 1 else []
+    known = children(tuple(str(step) for step in path[:-1]))
+    return sorted([*overlays, *(name for name in known if name != ANY)])
+
+
 def _unknown(path: Path) -> tuple[str, str]:
     key = str(path[-1])
-    names = [name for name in children(tuple(str(step) for step in path[:-1])) if name != ANY]
+    names = _neighbours(path)
     plain = snake(key)
     if key in _KUBERNETES and len(path) == 1:
         return "is of a Kubernetes object, not of this file", "write version: 1 and sections"
