@@ -181,7 +181,7 @@ class Poll:
         self._told = content
         if self._automatic():
             self._reloads.poke("file")
-        else:
+        elif self._reloader.file_differs:
             log.info("config.file_differs", reason="auto_reload is off")
 
     def _automatic(self) -> bool:

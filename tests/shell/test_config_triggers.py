@@ -4,6 +4,7 @@ import asyncio
 from contextlib import asynccontextmanager
 
 import pytest
+from structlog.testing import capture_logs
 
 from config.report import Report, Result
 from config.triggers import LONGEST, QUIET, WISHES_MAX, Poll, Reloads, TooManyError
@@ -31,6 +32,10 @@ class Slow:
 
     async def look(self):
         return self.content
+
+    @property
+    def file_differs(self):
+        return self.content != "a"
 
 
 @asynccontextmanager
@@ -161,6 +166,17 @@ async def test_a_changed_file_is_taken_if_that_is_wanted(word, auto, runs):
         poll.cancel()
 
     assert len(slow.runs) == runs
+
+
+async def test_an_edit_that_nobody_asked_for_is_told_once_and_its_end_not_at_all():
+    slow = Slow(text="version: 1\n")
+    poll = Poll(slow, Reloads(slow), auto=False)
+    with capture_logs() as said:
+        for content in ("b", "b", "a", "a", "c"):
+            slow.content = content
+            await poll.look()
+
+    assert [each["event"] for each in said] == ["config.file_differs", "config.file_differs"]
 
 
 async def test_a_content_that_was_refused_is_not_tried_again_until_it_changes():
