@@ -359,7 +359,7 @@ async def test_random_edits_leave_the_last_good_settings_running(desk):
 async def test_many_reloads_leave_nothing_open(desk):
     desk.part("gossip", ["gossip"])
     before = descriptors()
-    for number in range(200):
+    for number in range(100):
         await desk.reload(GOOD.format(more=f"gossip: {{fanout: {1 + number % 5}}}"))
 
     assert descriptors() <= before + 2

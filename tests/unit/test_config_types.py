@@ -113,6 +113,10 @@ def test_an_address_that_no_host_can_carry_is_refused(value):
         ("", "no IP address"),
         ("²", "no IP address"),
         ("1.²", "no IP address"),
+        ("192.0.2.²", "no IP address"),
+        ("192.0.2.1/²", "with a prefix length"),
+        ("192.0.2.1:²", "no IP address"),
+        ("9" * 5000, "no IP address"),
     ],
 )
 def test_a_strange_address_is_told_how_to_be_written(value, write):
@@ -131,6 +135,8 @@ def test_any_spelling_of_an_address_is_the_same_address():
         ("10.0.0.1/8", "write 10.0.0.0/8, or 10.0.0.1/32"),
         ("2001:db8::/129", "from 0 to 128"),
         ("10.0.0.0/255.0.0.0", "from 0 to 32"),
+        ("10.0.0.0/²", "from 0 to 32"),
+        (f"10.0.0.0/{'1' * 5000}", "from 0 to 32"),
         (10, "write a network"),
     ],
 )
