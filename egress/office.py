@@ -1,0 +1,32 @@
+"""What everybody who works on addresses shares: the node, its dice, and what is to be told."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from egress.asking import Asker
+from egress.chronicle import Chronicle
+
+if TYPE_CHECKING:
+    from random import Random
+
+    from egress.decision import Timing
+    from egress.model import Announce, Claim
+
+
+class Office:
+    """Owned by `Moves`. `calm_at`: until then we may have missed something, because we did not run.
+
+    `live_since`: since when we have been in touch with each living member without a break.
+    """
+
+    def __init__(self, me: str, timing: Timing, rng: Random) -> None:
+        self.me = me
+        self.timing = timing
+        self.rng = rng
+        self.asker = Asker(timing)
+        self.chronicle = Chronicle(me)
+        self.calm_at = float("-inf")
+        self.live_since: dict[str, float] = {}
+        self.publish: list[Claim] = []
+        self.announce: list[Announce] = []
