@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from agent.records import Records
     from agent.world import World
     from egress.claims import Claims
-    from egress.decision import Condition, Decision
+    from egress.decision import Condition, Decision, Phase
     from egress.election import Election
     from egress.keeper import Keeper
     from egress.kernel import Kernel, Lan
@@ -94,6 +94,7 @@ class Controller:
         self._known = known
         self._damped = False
         self._conditions: Mapping[IP, Condition] = {}
+        self._phases: Mapping[IP, Phase] = {}
         self._tasks: asyncio.TaskGroup | None = None
         self.snapshot: Snapshot | None = None
         self.turned = asyncio.Condition()
@@ -208,6 +209,7 @@ class Controller:
         parts = self._parts
         now = parts.clock()
         late = {binding for binding, by in decision.bind_by.items() if now > by}
+        parts.moves.missed(late, now)
         wanted = decision.desired - late
         self._adopt(wanted)
         steps = (*plan(wanted, view.observed, self._known), *decision.announcements)
@@ -224,12 +226,15 @@ class Controller:
             parts.mailbox.put(Nudged("acted"))
 
     def _adopt(self, wanted: frozenset[Binding]) -> None:
-        """What a predecessor left and we want is renewed from the first moment."""
-        keeper = self._parts.keeper
-        found = [each for each in self._world.observed.bound if each.ours]
-        keeper.adopt(
-            each for each in found if each.binding in wanted and each.binding not in keeper
-        )
+        """What a predecessor left and we want is renewed from the first moment, and only then.
+
+        Later on an address that the keeper does not hold has lapsed, whatever was seen before.
+        """
+        if self.snapshot is None:
+            found = self._world.observed.bound
+            self._parts.keeper.adopt(
+                each for each in found if each.ours and each.binding in wanted
+            )
 
     async def _apply(self, steps: Sequence[Step]) -> Outcome:
         """Under the keeper's lock if it releases: a renewal under way would bring it back."""
@@ -316,6 +321,16 @@ class Controller:
                 log.warning("egress.condition", ip=str(ip), reason=status.told(condition))
                 if condition.kind is Kind.ADDRESS_CONFLICT:
                     metrics.conflict_found()
+        for ip, phase in decision.phases.items():
+            before = self._phases.get(ip)
+            if before is None or (before.stage, before.detail) != (phase.stage, phase.detail):
+                log.debug(
+                    "egress.phase_changed",
+                    ip=str(ip),
+                    stage=phase.stage.value,
+                    reason=phase.detail,
+                )
+        self._phases = decision.phases
         for ip in self._conditions.keys() - decision.conditions.keys():
             log.info("egress.condition_over", ip=str(ip))
         self._conditions = dict(decision.conditions)
