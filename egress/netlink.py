@@ -24,7 +24,15 @@ from egress.rtnetlink import Address, End, Link, Template, Verdict
 from egress.watch import Watch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import (
+        AsyncIterator,
+        Callable,
+        Collection,
+        Iterable,
+        Iterator,
+        Mapping,
+        Sequence,
+    )
 
     from egress.echoes import Key
     from egress.model import Network
@@ -35,6 +43,8 @@ PATIENCE = 2.0
 PIECES = {4: 64, 6: 16}
 """Addresses in one piece. IPv6 costs the kernel up to 1.5 ms each (IPv4 0.1 ms), and all of it
 under the network lock of the host."""
+SLICE = 100
+"""Entries of a dump between two turns of the loop: a millisecond. A datagram has 400."""
 DUMP_TRIES = 3
 """A dump that the list changed under is asked for again so often; then events set it right."""
 MARKS_SINCE = (5, 18)
@@ -115,18 +125,17 @@ class Netlink(Kernel):
 
     async def observe(self) -> Observed:
         """Links and addresses as the kernel has them now; the loop is never held by it."""
-        dump = await self._dump(rtnetlink.dump_links)
-        links = [each for each in dump if isinstance(each, Link)]
+        links = [each async for each in self._dump(rtnetlink.dump_links) if isinstance(each, Link)]
         names = {each.index: each.name for each in links}
-        dump = await self._dump(rtnetlink.dump_addresses)
-        seen = [each for each in dump if isinstance(each, Address) and each.index in names]
         known, self._bindings = self._bindings, {}
         bound: list[Bound] = []
-        for number, each in enumerate(seen):
-            if number % PIECES[4] == 0:
-                await asyncio.sleep(0)
-            bound.append(self._bound(each, names[each.index], known))
-        return Observed(tuple(_interfaces(links, seen)), tuple(bound))
+        foreign: list[Address] = []
+        async for seen in self._dump(rtnetlink.dump_addresses):
+            if isinstance(seen, Address) and seen.index in names:
+                bound.append(self._bound(seen, names[seen.index], known))
+                if seen.mark != PROTOCOL:
+                    foreign.append(seen)
+        return Observed(tuple(_interfaces(links, foreign)), tuple(bound))
 
     async def changed(self) -> None:
         """Return when links or addresses changed by another hand than ours, or may have."""
@@ -207,21 +216,23 @@ class Netlink(Kernel):
         failed |= await self._train("renew", [each for each in ours if there[each].usable], lease)
         return failed
 
-    async def _dump(self, request: Callable[[int], bytes]) -> list[Message]:
-        messages: list[Message] = []
+    async def _dump(self, request: Callable[[int], bytes]) -> AsyncIterator[Message]:
+        chunks: list[bytes] = []
         for _ in range(DUMP_TRIES):
             (number,) = self._dumps.numbers(1)
             try:
                 chunks = await self._dumps.ask([request(number)], number)
             except OSError as error:
                 raise refusal_of("observe", error) from error
-            messages = []
-            for chunk in chunks:
-                messages += rtnetlink.decode(chunk)
-                await asyncio.sleep(0)
-            if not any(isinstance(each, End) and each.torn for each in messages):
+            if not await _torn(chunks):
                 break
-        return messages
+        for chunk in chunks:
+            for number, message in enumerate(rtnetlink.decode(chunk)):
+                if number % SLICE == 0:
+                    await asyncio.sleep(0)
+                if isinstance(message, Verdict | End) and message.errno:
+                    raise refusal("observe", message.errno)
+                yield message
 
     def _bound(self, seen: Address, name: str, known: Mapping[tuple[bytes, str], Binding]) -> Bound:
         # Kept from the last time: addresses stay, and making one anew is most of the work.
@@ -264,6 +275,14 @@ def _encoded(kind: int, flags: int, version: int) -> bytes:
     return bytes(message.data)
 
 
+async def _torn(chunks: Iterable[bytes]) -> bool:
+    for chunk in chunks:
+        await asyncio.sleep(0)
+        if rtnetlink.torn(chunk):
+            return True
+    return False
+
+
 def _pieces(bindings: Iterable[Binding]) -> Iterator[list[Binding]]:
     """Each of one family; IPv4 first, for it is done while one IPv6 address is thought about."""
     ordered = list(bindings)
@@ -280,14 +299,13 @@ def _verdicts(answers: Iterable[bytes]) -> Iterator[tuple[int, Verdict]]:
                 yield message.sequence, message
 
 
-def _interfaces(links: Sequence[Link], seen: Iterable[Address]) -> Iterator[Interface]:
+def _interfaces(links: Sequence[Link], foreign: Iterable[Address]) -> Iterator[Interface]:
     names = {each.index: each.name for each in links}
-    foreign: dict[int, list[Address]] = {}
-    for address in seen:
-        if address.mark != PROTOCOL:
-            foreign.setdefault(address.index, []).append(address)
+    there: dict[int, list[Address]] = {}
+    for address in foreign:
+        there.setdefault(address.index, []).append(address)
     for link in links:
-        own = foreign.get(link.index, [])
+        own = there.get(link.index, [])
         networks: dict[Network, None] = dict.fromkeys(each.network for each in own)
         yield Interface(
             name=link.name,

@@ -28,7 +28,7 @@ RETRIES = 5
 RETRY_PAUSE = 0.001
 """A full send queue empties in less; after five such pauses a frame counts as lost."""
 
-SO_RCVBUFFORCE, SOL_PACKET, PACKET_IGNORE_OUTGOING, PACKET_OUTGOING = 33, 263, 23, 4
+SO_RCVBUFFORCE, SOL_PACKET, PACKET_IGNORE_OUTGOING = 33, 263, 23
 _SIOCGIFFLAGS, _SIOCGIFHWADDR, _SIOCGIFINDEX = 0x8913, 0x8927, 0x8933
 PACKET_ADD_MEMBERSHIP, PACKET_MR_ALLMULTI = 1, 2
 _MEMBERSHIP = Struct("=iHH8s")
@@ -42,7 +42,8 @@ _FULL = (errno.EAGAIN, errno.ENOBUFS)
 class Port:
     """Opened when made; OSError if the interface is missing or we may not.
 
-    `hear` gets each frame with its sender's MAC still in it; copies of our own are left out.
+    `hear` gets each frame with its sender's MAC still in it. Linux before 4.20 also gives us
+    copies of our own frames, so whoever listens must leave our own MAC out.
     """
 
     def __init__(
@@ -62,7 +63,7 @@ class Port:
             self.index = self._number()
             with contextlib.suppress(PermissionError):
                 self._socket.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, RECEIVE_BUFFER)
-            with contextlib.suppress(OSError):  # Linux before 4.20; `_read` looks as well.
+            with contextlib.suppress(OSError):
                 self._socket.setsockopt(SOL_PACKET, PACKET_IGNORE_OUTGOING, 1)
             if ethertype == IPV6:  # Solicitations go to groups that a host which asks is not in.
                 self._join_all_groups()
@@ -128,11 +129,10 @@ class Port:
     def _read(self) -> None:
         for _ in range(FRAMES_PER_TURN):
             try:
-                frame, (_, _, kind, *_) = self._socket.recvfrom(FRAME_MAX)
+                frame = self._socket.recv(FRAME_MAX)
             except BlockingIOError:
                 return
             except OSError:
                 # Said once when the link goes down; when it is back up, frames come again.
                 return
-            if kind != PACKET_OUTGOING:
-                self._hear(self.interface, frame)
+            self._hear(self.interface, frame)

@@ -111,11 +111,10 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """A dump is complete, or ended with `errno`; `torn` if the list changed under it."""
+    """A dump is complete, or ended with `errno`."""
 
     sequence: int
     errno: int
-    torn: bool
 
 
 Message = Address | Link | Verdict | End
@@ -130,13 +129,12 @@ def unpacked(packed: bytes) -> IP:
 
 def decode(data: bytes) -> Iterator[Message]:
     """The messages of one datagram, those we do not know left out."""
-    offset, torn = 0, False
+    offset = 0
     while offset + _BODY <= len(data):
         length, kind, flags, sequence, pid = _HEADER.unpack_from(data, offset)
         end = offset + length
         if length < _BODY or end > len(data):
             return
-        torn = torn or bool(flags & NLM_F_DUMP_INTR)
         message: Message | None = None
         if kind in (RTM_NEWADDR, RTM_DELADDR):
             message = _address(data, offset, end, gone=kind == RTM_DELADDR, pid=pid)
@@ -145,23 +143,31 @@ def decode(data: bytes) -> Iterator[Message]:
         elif kind == NLMSG_ERROR:
             message = _verdict(data, offset, end, sequence, flags)
         elif kind == NLMSG_DONE:
-            message = End(sequence, _errno(data, offset, end), torn)
+            message = End(sequence, _errno(data, offset, end))
         if message is not None:
             yield message
         offset = end + (-end & 3)
 
 
 def ends(data: bytes, sequence: int) -> bool:
-    """Whether the answer to request `sequence` ends in this datagram; looks at headers alone."""
+    """Whether the answer to request `sequence` ends in this datagram."""
+    last = (NLMSG_ERROR, NLMSG_DONE)
+    return any(kind in last and number == sequence for kind, _, number in _headers(data))
+
+
+def torn(data: bytes) -> bool:
+    """Whether the list changed while it was dumped, so that entries may be missing."""
+    return any(flags & NLM_F_DUMP_INTR for _, flags, _ in _headers(data))
+
+
+def _headers(data: bytes) -> Iterator[tuple[int, int, int]]:
     offset = 0
     while offset + _BODY <= len(data):
-        length, kind, _, number, _ = _HEADER.unpack_from(data, offset)
+        length, kind, flags, sequence, _ = _HEADER.unpack_from(data, offset)
         if length < _BODY:
-            return False
-        if number == sequence and kind in (NLMSG_ERROR, NLMSG_DONE):
-            return True
+            return
+        yield kind, flags, sequence
         offset += length + (-length & 3)
-    return False
 
 
 def attributes(data: bytes, offset: int, end: int, wanted: frozenset[int]) -> dict[int, bytes]:

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from egress import packets, speech
-from egress.inquiry import ANSWERS_MAX, Inquiry
+from egress.inquiry import ANSWERS_MAX, Round
 from egress.model import Binding, Interface, Question
 from egress.repeats import BURST, RATE, Repeats
 
@@ -75,40 +75,64 @@ def test_an_answer_to_us_is_told_from_one_to_everybody():
     assert not speech.to_asker(request, frozenset({OWN}))
 
 
-def test_an_inquiry_collects_all_others_and_not_ourselves():
-    inquiry = Inquiry(Question(IP4, "eth0"), frozenset({OWN}), 1.0)
-    for mac in (OWN, OTHER, OTHER):
-        inquiry.claimed(mac)
-        inquiry.probed(mac)
+PLACE = ("eth0", IP4)
 
-    reply = inquiry.reply(1.2)
+
+def asked(*controls, own=frozenset({OWN})):
+    return Round([Question(IP4, "eth0", controls)], own, 1.0)
+
+
+def reply_of(asking):
+    (reply,) = asking.replies(1.2)
+    return reply
+
+
+def test_a_round_collects_all_others_and_not_ourselves():
+    asking = asked()
+    for mac in (OWN, OTHER, OTHER):
+        asking.claimed(PLACE, mac)
+        asking.probed(PLACE, mac)
+    asking.claimed(("eth1", IP4), "02:00:00:00:00:03")
+    asking.claimed(("eth0", IP6), "02:00:00:00:00:04")
+
+    reply = reply_of(asking)
 
     assert reply.macs == reply.rivals == {OTHER}
     assert (reply.control, reply.asked, reply.heard) == (None, 1.0, 1.2)
 
 
 def test_a_control_counts_only_if_there_is_one():
-    inquiry = Inquiry(Question(IP4, "eth0", (IP6,)), frozenset(), 0.0)
+    asking = asked(IP6)
+    asking.answered(PLACE)
+    assert reply_of(asking).control is False
 
-    assert inquiry.reply(0.1).control is False
-    inquiry.controlled()
-    assert inquiry.reply(0.1).control is True
+    asking.answered(("eth0", IP6))
+    assert reply_of(asking).control is True
+
+
+def test_a_control_that_many_questions_share_is_asked_once():
+    questions = [Question(binding(number).ip, "eth0", (IP6,)) for number in range(9)]
+    asking = Round(questions, frozenset(), 0.0)
+
+    assert asking.controls == (("eth0", IP6),)
+    asking.answered(("eth0", IP6))
+    assert all(reply.control for reply in asking.replies(0.1))
 
 
 def test_carrier_must_have_been_there_all_the_while():
-    inquiry = Inquiry(Question(IP4, "eth0"), frozenset(), 0.0)
-    for carrier in (True, False, True):
-        inquiry.carried(carrier=carrier)
+    asking = asked()
+    assert reply_of(asking).carrier
 
-    assert not inquiry.reply(0.1).carrier
+    asking.dark("eth0")
+    assert not reply_of(asking).carrier
 
 
 def test_a_flood_of_answers_is_bounded():
-    inquiry = Inquiry(Question(IP4, "eth0"), frozenset(), 0.0)
+    asking = asked()
     for number in range(1000):
-        inquiry.claimed(f"02:00:00:00:{number >> 8:02x}:{number & 255:02x}")
+        asking.claimed(PLACE, f"02:00:00:00:{number >> 8:02x}:{number & 255:02x}")
 
-    assert len(inquiry.reply(0.1).macs) == ANSWERS_MAX
+    assert len(reply_of(asking).macs) == ANSWERS_MAX
 
 
 def test_a_repeat_that_waits_is_not_queued_twice():

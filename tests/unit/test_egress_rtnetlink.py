@@ -130,12 +130,22 @@ def test_a_refusal_carries_the_words_of_the_kernel():
     assert only(data) == Verdict(5, 99, "ipv4: Address not found")
 
 
-def test_a_dump_that_was_torn_says_so_at_its_end():
-    done = struct.pack("=IHHIIi", 20, rtnetlink.NLMSG_DONE, rtnetlink.NLM_F_DUMP_INTR, 3, 0, 0)
+def test_a_dump_that_was_torn_says_so_in_one_of_its_messages():
+    done = struct.pack("=IHHIIi", 20, rtnetlink.NLMSG_DONE, 0, 3, 0, 0)
+    before = bytearray(encoded_address(local="10.0.0.1"))
+    assert not rtnetlink.torn(bytes(before) + done)
 
-    assert only(done) == End(3, 0, torn=True)
-    assert rtnetlink.ends(done, 3)
+    before[6] |= rtnetlink.NLM_F_DUMP_INTR
+    assert rtnetlink.torn(bytes(before) + done)
+
+
+def test_an_answer_ends_with_the_message_that_bears_its_number():
+    done = struct.pack("=IHHIIi", 20, rtnetlink.NLMSG_DONE, 0, 3, 0, 0)
+
+    assert only(done) == End(3, 0)
+    assert rtnetlink.ends(encoded_address(local="10.0.0.1") + done, 3)
     assert not rtnetlink.ends(done, 4)
+    assert not rtnetlink.ends(encoded_address(local="10.0.0.1"), 0)
 
 
 def stamped(family, packed, lifetimes_):
@@ -176,7 +186,8 @@ def test_a_template_stays_as_it_was_when_it_is_stamped():
 def test_any_bytes_are_decoded_without_an_error(data):
     for message in rtnetlink.decode(data):
         assert isinstance(message, Address | Link | Verdict | End)
-    rtnetlink.ends(data, 1)
+    assert rtnetlink.ends(data, 1) in (True, False)
+    assert rtnetlink.torn(data) in (True, False)
 
 
 VALID = [
