@@ -226,7 +226,21 @@ class _Builder:
             node_digest=self._reloader.digests.node,
             draining=records.state.draining,
         )
-        parts = Parts(
+        parts = self._parts(start, membership, node, records, (kernel, lan, keeper))
+        controller = Controller(start, parts, records.state.bound)
+        return controller, keeper, lan
+
+    def _parts(
+        self,
+        start: World,
+        membership: Membership,
+        node: Node,
+        records: Records,
+        hands: tuple[Netlink, Segments, Keeper],
+    ) -> Parts:
+        put = self._mailbox.put
+        kernel, lan, keeper = hands
+        return Parts(
             mailbox=self._mailbox,
             membership=membership,
             publisher=Publisher(start.me, node, self._claims),
@@ -246,8 +260,6 @@ class _Builder:
             clock=self._clock,
             wall=time.time,
         )
-        controller = Controller(start, parts, records.state.bound)
-        return controller, keeper, lan
 
     def _reloading(self, controller: Controller, node: Node, seeds: Seeds) -> Reloading:
         reloader = self._reloader
