@@ -6,23 +6,24 @@ and end it.
 
 from __future__ import annotations
 
+import contextlib
 import os
-import shutil
 import sys
 import time
 from typing import TYPE_CHECKING
 
 from agent.client import Answer, ClientError, call, rows
 from agent.lab import addresses, hosts, record
-from agent.lab.processes import LabError, end, of, spawn
+from agent.lab.processes import LabError, end, interruptible, of, spawn, undisturbed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
     from agent.lab.addresses import Place
     from agent.lab.record import Record
 
+DEFAULT_NAME = "lab"
 GOSSIP_PORT = 7955
 ANSWER_PATIENCE = 3.0
 """Seconds for one answer of a daemon that does nothing else."""
@@ -67,8 +68,9 @@ class Cluster:
 
     def down(self) -> None:
         """End every process of the lab and remove its folder."""
-        left = end([*self.record.daemons.values(), *self.network.processes])
-        self.record.remove()
+        with undisturbed():
+            left = end([*self.record.daemons.values(), *self.network.processes])
+            self.record.remove()
         if left:
             pids = ", ".join(str(each.pid) for each in left)
             raise LabError(f"processes do not end although killed: {pids}, look at them")
@@ -130,40 +132,63 @@ class Cluster:
             str(row["ip"]): row["owner"] if row["state"] == "assigned" else None for row in told
         }
 
-    def settle(self, patience: float = SETTLE_PATIENCE) -> dict[str, str]:
+    def glance(self) -> dict[str, str | None]:
+        """Who carries each IP in the eyes of the first node that answers; nobody if none does."""
+        for name in self.running:
+            with contextlib.suppress(ClientError):
+                return self.owners(name)
+        return dict.fromkeys(self.ips)
+
+    def plugged(self, name: str) -> bool:
+        """Whether the host of a node lives and its cable is in."""
+        return self.state(name) != "killed" and self.network.plugged(name)
+
+    def pid(self, name: str) -> int | None:
+        """Of the daemon of a node, None if it does not run."""
+        daemon = self.record.daemons.get(name)
+        return daemon.pid if daemon is not None and daemon.alive else None
+
+    def settle(
+        self,
+        patience: float = SETTLE_PATIENCE,
+        *,
+        members: bool = True,
+        rest: Callable[[float], None] = time.sleep,
+    ) -> dict[str, str]:
         """Wait until all running nodes are ready and name the same owner for every IP.
 
-        The owners; LabError, saying what is missing, after `patience` seconds.
+        `members`: they must see each other, and no more. `rest` is what is done between two
+        looks. The owners; LabError, saying what is missing, after `patience` seconds.
         """
         limit = time.monotonic() + patience
         while True:
-            why, owners = self._agreed()
+            owners: dict[str, str] = {}
+            why = self._trouble(owners, members=members)
             if why is None:
                 return owners
             if time.monotonic() > limit:
-                raise LabError(f"the cluster is not settled after {patience:g} s, {why}")
-            time.sleep(SETTLE_POLL)
+                raise LabError(f"the cluster has not settled after {patience:g} s, {why}")
+            rest(SETTLE_POLL)
 
-    def _agreed(self) -> tuple[str | None, dict[str, str]]:
-        """Why they do not agree yet (None if they do), and on what."""
-        agreed: dict[str, str] = {}
+    def _trouble(self, owners: dict[str, str], *, members: bool) -> str | None:
+        """Why they do not agree yet, None if they do; on what goes into `owners`."""
         running = self.running
-        for name in self.nodes:
-            if self.state(name) == "ended":
-                return f"the daemon of {name} has ended, {self._last_words(name)}", {}
         for name in running:
             told = self.status(name)
-            if told is None or told["node"]["state"] != "ready":
-                state = "does not answer" if told is None else f"is {told['node']['state']}"
-                return f"{name} {state}, its log is {self.file(name, 'log')}", {}
-            if told["members"]["alive"] != len(running):
-                return f"{name} sees {told['members']['alive']} of {len(running)} members", {}
-            owners = self.owners(name)
+            state = "silent" if told is None else told["node"]["state"]
+            if told is None or state != "ready":
+                return f"{name} is {state}, {self._last_words(name)}"
+            if members and told["members"]["alive"] != len(running):
+                return f"{name} sees {told['members']['alive']} of {len(running)} members"
+            carried = self.owners(name)
             for ip in self.ips:
-                owner = owners.get(ip)
-                if owner is None or agreed.setdefault(ip, owner) != owner:
-                    return f"{name} has no owner, or another than the rest, for {ip}", {}
-        return None, agreed
+                owner = carried.get(ip)
+                if owner is None or owners.setdefault(ip, owner) != owner:
+                    return f"{name} knows no owner, or another than the rest, of {ip}"
+        ended = [each for each in self.nodes if self.state(each) == "ended"]
+        if ended and not running:
+            return f"{ended[0]} has ended, {self._last_words(ended[0])}"
+        return None if running else "no daemon runs"
 
     def _last_words(self, name: str) -> str:
         log = self.file(name, "log")
@@ -210,8 +235,8 @@ def up(
     _check_size(nodes, ips)
     told = record.Record(name, record.folder_of(name), nodes, addresses.egress_ips(ips), sets)
     told.owner = of(os.getpid()) if bound else None
-    with record.locked():
-        _clear(name)
+    with undisturbed(), record.locked():
+        sweep()
         record.create(told)
         cluster = Cluster(told)
         try:
@@ -224,22 +249,40 @@ def up(
     return cluster
 
 
-def find(name: str) -> Cluster:
-    """The lab of this name; LabError if there is none."""
+@contextlib.contextmanager
+def temporary(name: str, *, nodes: int, ips: int, sets: tuple[str, ...] = ()) -> Iterator[Cluster]:
+    """A lab that is gone when the block ends, also by an error or an interrupt.
+
+    Unless the block has taken its `record.owner` away: then it stays if all went well.
+    """
+    with interruptible():
+        cluster = up(name, nodes=nodes, ips=ips, sets=sets, bound=True)
+        try:
+            yield cluster
+        except BaseException:
+            cluster.down()
+            raise
+        if cluster.record.owner is not None:
+            cluster.down()
+
+
+def find(name: str | None = None) -> Cluster:
+    """The lab of this name, or the only one there is; LabError if there is none."""
+    if name is None:
+        known = record.names()
+        if len(known) > 1:
+            raise LabError(f"there are several labs, name one with --name: {', '.join(known)}")
+        name = known[0] if known else DEFAULT_NAME
     return Cluster(record.load(name))
 
 
-def _clear(name: str) -> None:
-    if not record.folder_of(name).exists():
-        return
-    try:
-        old = find(name)
-    except LabError:
-        # No record, or one that nobody can read: nothing but files can be left.
-        shutil.rmtree(record.folder_of(name), ignore_errors=True)
-        return
-    if old.record.abandoned:
-        old.down()
+def sweep() -> None:
+    """Remove the labs whose commands are gone without having done so."""
+    for name in record.names():
+        with contextlib.suppress(LabError):
+            old = find(name)
+            if old.record.abandoned:
+                old.down()
 
 
 def _check_size(nodes: int, ips: int) -> None:
