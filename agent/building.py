@@ -15,7 +15,8 @@ import structlog
 from agent import interfaces, security, wiring
 from agent.controller import Controller, Parts
 from agent.frontdesk import FrontDesk
-from agent.inputs import LeaseLapsed, Nudged, RivalsHeard
+from agent.gateway import Gateway
+from agent.inputs import LeaseLapsed, RivalsHeard
 from agent.isolation import Isolation
 from agent.listeners import Listeners
 from agent.mailbox import Mailbox
@@ -51,6 +52,10 @@ if TYPE_CHECKING:
     from config.parse import Loaded
     from config.schema.settings import Settings
     from egress.model import IP
+    from gossip.wire.packet import Envelope
+
+EX_CONFIG = 78
+"""sysexits.h; the service manager does not try again after it."""
 
 log = structlog.get_logger("wayout.daemon")
 
@@ -72,6 +77,7 @@ class House:
     kernel: Netlink
     lan: Segments
     keeper: Keeper
+    gateway: Gateway
     node: Node
     controller: Controller
     seeds: Seeds
@@ -158,6 +164,7 @@ class _Builder:
             kernel=kernel,
             lan=lan,
             keeper=keeper,
+            gateway=self._gateway,
             node=node,
             controller=controller,
             seeds=seeds,
@@ -187,7 +194,7 @@ class _Builder:
         machine = Machine(
             wiring.identity(settings, settings.node.name, known_as),
             wiring.tuning(settings),
-            security.envelope(settings),
+            _envelope(settings),
             self._rng,
             self._clock(),
         )
@@ -214,6 +221,7 @@ class _Builder:
             rivals=lambda macs: put(RivalsHeard(macs)),
         )
         self._doors.callback(lan.close)
+        self._gateway = Gateway(lan, _gateways, self._mailbox)
         lease = settings.egress.lease
         keeper = Keeper(kernel, lease, lambda gone: put(LeaseLapsed(gone)), others=[lan])
         literal = wiring.literal_seeds(settings)
@@ -238,7 +246,6 @@ class _Builder:
         records: Records,
         hands: tuple[Netlink, Segments, Keeper],
     ) -> Parts:
-        put = self._mailbox.put
         kernel, lan, keeper = hands
         return Parts(
             mailbox=self._mailbox,
@@ -246,7 +253,7 @@ class _Builder:
             publisher=Publisher(start.me, node, self._claims),
             isolation=Isolation(
                 burst=lambda now: node.perform(node.machine.burst(now)),
-                knock=lambda: put(Nudged("gateway")),
+                knock=self._gateway.knock,
             ),
             kernel=kernel,
             lan=lan,
@@ -287,6 +294,13 @@ def _require_privileges() -> None:
             f"this process lacks {' and '.join(missing)}, without which it can hold no address: "
             "run it as root, or grant them (AmbientCapabilities= in a unit, capabilities in a pod)"
         )
+
+
+def _envelope(settings: Settings) -> Envelope:
+    try:
+        return security.envelope(settings)
+    except (OSError, ValueError) as error:
+        raise StartError(f"cannot use gossip.keyring_file, {error}", EX_CONFIG) from error
 
 
 def _unbindable(address: Address, error: OSError) -> str:

@@ -83,6 +83,7 @@ def _parts(house: House, notifier: Notifier) -> dict[str, Awaitable[None]]:
         "kernel": _listen(house),
         "seeds": house.seeds.run(house.found),
         "announcements": house.lan.run(),
+        "gateway": house.gateway.run(),
         "records": house.records.run(),
         "reloading": house.reloading.run(),
         "readiness": _readiness(house, notifier),

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
-from agent import facts, logs, wiring
+from agent import facts, logs, security, wiring
 from agent.inputs import SettingsChanged
 from config.subscribers import RefusalError
 
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from config.subscribers import Update
     from config.transaction import Reloader
     from gossip.node import Node
+    from gossip.wire.packet import Envelope
 
 EVERYTHING = frozenset(
     {"node", "gossip", "egress", "interfaces", "api", "metrics", "logging", "state", "config"}
@@ -53,8 +56,17 @@ def configure_logs(settings: Settings) -> None:
     logs.configure(level=section.level.value, shape=section.format.value, node=settings.node.name)
 
 
+@dataclass(frozen=True, slots=True)
+class _Turn:
+    """From one set of keys to another."""
+
+    update: Update
+    envelope: Envelope
+    before: Envelope
+
+
 class Gossip:
-    """`gossip.*`: timing and seeds."""
+    """`gossip.*`: timing, seeds and keys."""
 
     name = "gossip"
     sections = frozenset({"gossip"})
@@ -66,22 +78,26 @@ class Gossip:
         self._clock = clock
 
     async def prepare(self, update: Update) -> object:
-        """Nothing that could fail."""
-        return update
+        """Read the keys; OSError or ValueError when the keyring is no good."""
+        new = await asyncio.to_thread(security.envelope, update.new)
+        return _Turn(update, new, self._node.machine.envelope)
 
     def commit(self, token: object) -> None:
         """Timers are armed anew; membership and incarnation stay."""
-        self._use(cast("Update", token).new)
+        turn = cast("_Turn", token)
+        self._use(turn.update.new, turn.envelope)
 
     def rollback(self, token: object) -> None:
         """As before."""
-        self._use(cast("Update", token).old)
+        turn = cast("_Turn", token)
+        self._use(turn.update.old, turn.before)
 
     async def finalize(self, token: object) -> None:
         """Nothing is left over."""
 
-    def _use(self, settings: Settings) -> None:
+    def _use(self, settings: Settings, envelope: Envelope) -> None:
         now = self._clock()
+        self._node.machine.envelope = envelope
         self._node.perform(self._node.machine.set_tuning(wiring.tuning(settings), now))
         self._seeds.change(settings.gossip.seeds, settings.gossip.bind_port)
 
