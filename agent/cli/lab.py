@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from agent.cli.asking import fail, json_option, print_json
+from agent.cli.asking import EXIT_FAILED, fail, json_option, print_json
 from agent.lab.processes import LabError
 
 if TYPE_CHECKING:
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from agent.lab.cluster import Cluster
 
 DEFAULT_NAME = "lab"
+FEWEST = 2
+EXIT_OK = 0
 NOT_FOUND = 127
 """As shells report a program that is not there."""
 
@@ -69,15 +71,15 @@ def up(name: str, nodes: int, ips: int, sets: tuple[str, ...]) -> None:
 
     One that does not settle stays up, so that its logs can be read.
     """
-    from agent.lab import cluster, interruption
+    from agent.lab import cluster
+    from agent.lab.processes import interruptible
 
-    with interruption.raised():
+    with interruptible():
         made = cluster.up(name, nodes=nodes, ips=ips, sets=sets)
         try:
             made.settle()
-        except interruption.Interrupted:
-            with interruption.ignored():
-                made.down()
+        except KeyboardInterrupt:
+            made.down()
             raise
     _show_status(made)
 
@@ -178,6 +180,30 @@ def restart(name: str, node: str) -> None:
 def start(name: str, node: str) -> None:
     """Start a daemon that was stopped or killed; a dead host comes back first."""
     _act(name, lambda _, found: found.start([node]))
+
+
+@lab.command()
+@nodes_option
+@ips_option
+@click.option("--keep", is_flag=True, help="Leave the lab running at the end.")
+@json_option
+@click.option("--name", default="demo", show_default=True, help="Name of the lab.")
+@_told
+def demo(name: str, nodes: int, ips: int, *, keep: bool, as_json: bool) -> int:
+    """Show a failover: start a cluster, kill the busiest host, watch the others take over.
+
+    Exit code 0 only if every IP was answered by exactly one host before, and by exactly one
+    other host after.
+    """
+    from agent.cli.story import teller
+    from agent.lab import demo as story
+
+    if nodes < FEWEST:
+        raise click.BadParameter(f"a failover takes {FEWEST} nodes or more", param_hint="--nodes")
+    told = story.run(teller(silent=as_json), name, nodes=nodes, ips=ips, keep=keep)
+    if as_json:
+        print_json(told)
+    return EXIT_OK if told["ok"] else EXIT_FAILED
 
 
 @lab.command("exec", context_settings={"ignore_unknown_options": True})

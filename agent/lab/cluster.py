@@ -235,17 +235,21 @@ def up(
     _check_size(nodes, ips)
     told = record.Record(name, record.folder_of(name), nodes, addresses.egress_ips(ips), sets)
     told.owner = of(os.getpid()) if bound else None
-    with undisturbed(), record.locked():
-        sweep()
-        record.create(told)
-        cluster = Cluster(told)
-        try:
+    cluster = Cluster(told)
+    created = False
+    try:
+        # Leaving the inner block may raise what it held back; so the clean-up is around it.
+        with undisturbed(), record.locked():
+            sweep()
+            record.create(told)
+            created = True
             cluster.build()
             if daemons:
                 cluster.start(cluster.nodes)
-        except BaseException:
+    except BaseException:
+        if created:
             cluster.down()
-            raise
+        raise
     return cluster
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 SEARCH_PATH: Final = (
     "/usr/local/sbin",
@@ -33,6 +33,8 @@ LINE_LIMIT = 4096
 END_PATIENCE = 5.0
 """Seconds that a killed process may take to vanish."""
 POLL = 0.005
+
+INTERRUPTS = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
 
 _Action = tuple[int, int] | tuple[int, int, int] | tuple[int, int, str, int, int]
 # What Python ignores or handles, a program that we start must meet in its default.
@@ -136,6 +138,31 @@ def wait(process: Process, patience: float) -> bool:
         time.sleep(POLL)
     _reap(process.pid)
     return True
+
+
+@contextlib.contextmanager
+def undisturbed() -> Iterator[None]:
+    """Interrupts wait until the block has ended: what is started in it is also written down."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, INTERRUPTS)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextlib.contextmanager
+def interruptible() -> Iterator[None]:
+    """TERM and HUP interrupt the block as INT does, so that it can clean up behind itself."""
+
+    def interrupt(_number: int, _frame: object) -> None:
+        raise KeyboardInterrupt
+
+    before = {number: signal.signal(number, interrupt) for number in INTERRUPTS}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def path() -> str:
