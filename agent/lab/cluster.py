@@ -57,14 +57,17 @@ class Cluster:
         for name in names:
             if self.state(name) in ("running", "paused"):
                 raise LabError(f"{name} runs already, 'wayout lab status' shows it")
-            if name in self.record.killed:
-                self.network.revive(self.places[name], self.prefix)
-                self.record.killed.remove(name)
-            self.file(name, "yaml").write_text(self.config(name))
-            self.record.daemons[name] = spawn(
-                self.network.inside(name, self._program(name)), output=self.file(name, "log")
-            )
-            self.record.save()
+            with undisturbed():
+                self._start(name)
+                self.record.save()
+
+    def _start(self, name: str) -> None:
+        if name in self.record.killed:
+            self.network.revive(self.places[name], self.prefix)
+            self.record.killed.remove(name)
+        self.file(name, "yaml").write_text(self.config(name))
+        program = self.network.inside(name, self._program(name))
+        self.record.daemons[name] = spawn(program, output=self.file(name, "log"))
 
     def down(self) -> None:
         """End every process of the lab and remove its folder."""
@@ -74,6 +77,11 @@ class Cluster:
         if left:
             pids = ", ".join(str(each.pid) for each in left)
             raise LabError(f"processes do not end although killed: {pids}, look at them")
+
+    def leave(self) -> None:
+        """Let the lab stay when the command that made it ends."""
+        self.record.owner = None
+        self.record.save()
 
     # -- questions -------------------------------------------------------------------------
 
@@ -180,7 +188,10 @@ class Cluster:
                 return f"{name} is {state}, {self._last_words(name)}"
             if members and told["members"]["alive"] != len(running):
                 return f"{name} sees {told['members']['alive']} of {len(running)} members"
-            carried = self.owners(name)
+            try:
+                carried = self.owners(name)
+            except ClientError as error:
+                return f"{name} does not tell who owns what, {error.message}"
             for ip in self.ips:
                 owner = carried.get(ip)
                 if owner is None or owners.setdefault(ip, owner) != owner:
@@ -209,7 +220,7 @@ class Cluster:
             "version: 1",
             f"node: {{name: {name}, address: {self.places[name].ip4}}}",
             f"gossip: {{seeds: [{seeds}]}}",
-            f"api: {{socket: {folder}/{name}.sock, http_listen: 127.0.0.1:9765}}",
+            f"api: {{socket: {folder}/{name}.sock, http_listen: off}}",
             f"state: {{dir: {folder}/{name}.state, runtime_dir: {folder}/{name}.run}}",
             "egress:",
             "  egresses:" if egresses else "  egresses: {}",

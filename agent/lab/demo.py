@@ -60,8 +60,7 @@ def run(teller: Teller, name: str, *, nodes: int, ips: int, keep: bool) -> dict[
             _failover(story)
             _after(story)
         if keep:
-            cluster.record.owner = None
-            cluster.record.save()
+            cluster.leave()
     _end(story, keep=keep)
     return _document(story)
 

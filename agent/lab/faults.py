@@ -47,7 +47,7 @@ def kill(cluster: Cluster, name: str) -> float:
 def crash(cluster: Cluster, name: str) -> float:
     """SIGKILL alone: the daemon is gone, its host lives on; the moment before."""
     began = time.monotonic()
-    daemon = cluster.record.daemons.get(name)
+    daemon = cluster.record.daemons.get(cluster.node(name).name)
     if daemon is not None:
         send(daemon, signal.SIGKILL)
         wait(daemon, STOP_PATIENCE)
@@ -58,6 +58,14 @@ def stop(cluster: Cluster, name: str, *, patience: float = STOP_PATIENCE) -> flo
     """SIGTERM, and wait for the end; the moment before. LabError if it does not end."""
     _must(cluster, name, "running")
     return _ended(cluster, name, signal.SIGTERM, patience)
+
+
+def terminate(cluster: Cluster, name: str) -> float:
+    """SIGTERM, without waiting; the moment before."""
+    _must(cluster, name, "running")
+    began = time.monotonic()
+    send(cluster.record.daemons[name], signal.SIGTERM)
+    return began
 
 
 def pause(cluster: Cluster, name: str) -> float:

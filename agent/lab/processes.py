@@ -152,9 +152,14 @@ def undisturbed() -> Iterator[None]:
 
 @contextlib.contextmanager
 def interruptible() -> Iterator[None]:
-    """TERM and HUP interrupt the block as INT does, so that it can clean up behind itself."""
+    """TERM and HUP interrupt the block as INT does, so that it can clean up behind itself.
+
+    Only the first one does: impatience must not interrupt the cleaning.
+    """
 
     def interrupt(_number: int, _frame: object) -> None:
+        for number in INTERRUPTS:
+            signal.signal(number, signal.SIG_IGN)
         raise KeyboardInterrupt
 
     before = {number: signal.signal(number, interrupt) for number in INTERRUPTS}

@@ -124,6 +124,11 @@ def names() -> list[str]:
     return sorted(each.parent.name for each in base().glob(f"*/{FILE}"))
 
 
+def free(wish: str) -> str:
+    """A name that no lab has: the one wished for, or one of this process's own."""
+    return f"{wish}-{os.getpid()}" if folder_of(wish).exists() else wish
+
+
 @contextlib.contextmanager
 def locked() -> Iterator[None]:
     """One command at a time changes labs; LabError if another is at it for too long."""

@@ -171,6 +171,11 @@ class Timeline:
         others = [each for each in self.spans(ip) if each.mac != old and each.last >= since]
         return min((max(each.first, since) for each in others), default=None)
 
+    def forget(self, before: float) -> None:
+        """Drop what had ended by then, so that looking at the rest stays quick."""
+        self.closed = [each for each in self.closed if each.missed >= before]
+        self.announcements = [each for each in self.announcements if each.at >= before]
+
     def document(self, ips: Iterable[str]) -> dict[str, Any]:
         """For JSON."""
         return {
