@@ -12,7 +12,7 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-from agent.client import Answer, ClientError, call, rows
+from agent.client import ClientError, call, rows
 from agent.lab import addresses, hosts, record
 from agent.lab.processes import LabError, end, interruptible, of, spawn, undisturbed
 
@@ -126,13 +126,6 @@ class Cluster:
         found = (place.name for place in self.places.values() if place.mac == mac)
         return next(found, mac or "-")
 
-    def status(self, name: str) -> Answer | None:
-        """What the daemon of a node says of itself; None if it does not answer."""
-        try:
-            return call(str(self.file(name, "sock")), "status", timeout=ANSWER_PATIENCE)
-        except ClientError:
-            return None
-
     def owners(self, name: str) -> dict[str, str | None]:
         """Who carries each IP in the eyes of one node; None unless it is assigned."""
         told = rows(str(self.file(name, "sock")), "egress_list", timeout=ANSWER_PATIENCE)
@@ -182,24 +175,30 @@ class Cluster:
         """Why they do not agree yet, None if they do; on what goes into `owners`."""
         running = self.running
         for name in running:
-            told = self.status(name)
-            state = "silent" if told is None else told["node"]["state"]
-            if told is None or state != "ready":
-                return f"{name} is {state}, {self._last_words(name)}"
-            if members and told["members"]["alive"] != len(running):
-                return f"{name} sees {told['members']['alive']} of {len(running)} members"
-            try:
-                carried = self.owners(name)
-            except ClientError as error:
-                return f"{name} does not tell who owns what, {error.message}"
-            for ip in self.ips:
-                owner = carried.get(ip)
-                if owner is None or owners.setdefault(ip, owner) != owner:
-                    return f"{name} knows no owner, or another than the rest, of {ip}"
+            why = self._doubt(name, owners, len(running) if members else None)
+            if why is not None:
+                return why
         ended = [each for each in self.nodes if self.state(each) == "ended"]
         if ended and not running:
             return f"{ended[0]} has ended, {self._last_words(ended[0])}"
         return None if running else "no daemon runs"
+
+    def _doubt(self, name: str, owners: dict[str, str], members: int | None) -> str | None:
+        """What keeps one node from being ready and of one mind with `owners`."""
+        try:
+            told = call(str(self.file(name, "sock")), "status", timeout=ANSWER_PATIENCE)
+            carried = self.owners(name)
+        except ClientError:
+            return f"{name} is silent, {self._last_words(name)}"
+        if told["node"]["state"] != "ready":
+            return f"{name} is {told['node']['state']}, {self._last_words(name)}"
+        if members is not None and told["members"]["alive"] != members:
+            return f"{name} sees {told['members']['alive']} of {members} members"
+        for ip in self.ips:
+            owner = carried.get(ip)
+            if owner is None or owners.setdefault(ip, owner) != owner:
+                return f"{name} knows no owner, or another than the rest, of {ip}"
+        return None
 
     def _last_words(self, name: str) -> str:
         log = self.file(name, "log")

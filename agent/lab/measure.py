@@ -7,6 +7,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from agent.client import ClientError, call
 from agent.lab import faults, verdict
 from agent.lab.processes import LabError
 
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
 STEADY = 0.4
 """Seconds in which each IP must be answered by its owner alone before the next fault."""
 STEADY_PATIENCE = 45.0
+KEPT = 10.0
+"""Seconds of the past that a trial still looks at."""
+VERB_PATIENCE = 10.0
 AFTERWARDS = 1.0
 """Seconds of watching after the last IP has moved, and again after the fault is undone."""
 
@@ -41,6 +45,27 @@ def _start(cluster: Cluster, name: str) -> None:
     cluster.start([name])
 
 
+def _drain(cluster: Cluster, name: str) -> float:
+    began = time.monotonic()
+    _ask(cluster, name, "drain", wait=False)
+    return began
+
+
+def _undrain(cluster: Cluster, name: str) -> None:
+    _ask(cluster, name, "undrain")
+
+
+def _ask(cluster: Cluster, name: str, verb: str, **arguments: object) -> None:
+    try:
+        call(str(cluster.file(name, "sock")), verb, timeout=VERB_PATIENCE, **arguments)
+    except ClientError as error:
+        raise LabError(f"{name} would not {verb}, {error.message}") from error
+
+
+def _cut_gossip(cluster: Cluster, name: str) -> float:
+    return faults.cut(cluster, name, only="gossip")
+
+
 def _nothing(_cluster: Cluster, _name: str) -> None:
     pass
 
@@ -50,6 +75,8 @@ KINDS = {
     "sigkill": Kind(faults.crash, _start, 20.0, "the daemon is killed, its host lives on"),
     "sigstop": Kind(faults.pause, faults.resume, 20.0, "the daemon hangs, its host lives on"),
     "sigterm": Kind(faults.stop, _start, 20.0, "the daemon is stopped in good order"),
+    "drain": Kind(_drain, _undrain, 20.0, "the node hands over and stays a member"),
+    "gossip-cut": Kind(_cut_gossip, faults.heal, 20.0, "gossip is dropped, all else goes through"),
     "unplug": Kind(faults.cut, faults.heal, 20.0, "the cable is pulled, the daemon runs on"),
     "sigusr2": Kind(faults.restart, _nothing, 0.0, "the daemon is replaced by a new one"),
 }
@@ -72,8 +99,13 @@ class Trial:
         }
 
 
-def trials(cluster: Cluster, seen: Observation, fault: str, repeat: int) -> Iterator[Trial]:
-    """Strike the node that carries most, watch, undo; so many times."""
+def trials(
+    cluster: Cluster, seen: Observation, fault: str, repeat: int, seconds: float | None = None
+) -> Iterator[Trial]:
+    """Strike the node that carries most, watch, undo; so many times.
+
+    `seconds` is how long to watch before the fault is undone, None: until all has moved.
+    """
     kind = KINDS[fault]
     for _ in range(repeat):
         owners = _steady(cluster, seen)
@@ -86,6 +118,7 @@ def _trial(
 ) -> Trial:
     timeline, old = seen.timeline, cluster.places[victim].mac
     lost = [ip for ip, owner in owners.items() if owner == victim]
+    timeline.forget(timeline.until - KEPT)
     began = kind.strike(cluster, victim)
     seen.until(lambda: all(timeline.taken(ip, began, old) for ip in lost), kind.patience)
     seen.look(AFTERWARDS)
