@@ -110,18 +110,30 @@ def trials(
     for _ in range(repeat):
         owners = _steady(cluster, seen)
         (victim, _), *_ = Counter(sorted(owners.values())).most_common(1)
-        yield _trial(cluster, seen, kind, owners, victim)
+        yield _trial(cluster, seen, kind, owners, Target(victim, seconds))
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Whom to strike, and how long to watch then (None: until all has moved)."""
+
+    name: str
+    seconds: float | None = None
 
 
 def _trial(
-    cluster: Cluster, seen: Observation, kind: Kind, owners: dict[str, str], victim: str
+    cluster: Cluster, seen: Observation, kind: Kind, owners: dict[str, str], target: Target
 ) -> Trial:
-    timeline, old = seen.timeline, cluster.places[victim].mac
+    victim, timeline = target.name, seen.timeline
+    old = cluster.places[victim].mac
     lost = [ip for ip, owner in owners.items() if owner == victim]
     timeline.forget(timeline.until - KEPT)
     began = kind.strike(cluster, victim)
-    seen.until(lambda: all(timeline.taken(ip, began, old) for ip in lost), kind.patience)
-    seen.look(AFTERWARDS)
+    if target.seconds is None:
+        seen.until(lambda: all(timeline.taken(ip, began, old) for ip in lost), kind.patience)
+        seen.look(AFTERWARDS)
+    else:
+        seen.look(max(began + target.seconds - time.monotonic(), 0.0))
     struck = timeline.until
     kind.undo(cluster, victim)
     seen.look(AFTERWARDS)
