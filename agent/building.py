@@ -151,6 +151,7 @@ class _Builder:
         records = Records(file, await file.load())
         kernel = Netlink()
         self._doors.callback(kernel.close)
+        kernel.trust(records.state.bound)
         address = await self._address(kernel)
         seeds = Seeds(settings.gossip.seeds, address.port, [address], self._rng)
         membership, node = await self._gossip(address)

@@ -46,18 +46,21 @@ if TYPE_CHECKING:
     from agent.publisher import Publisher
     from agent.records import Records
     from agent.world import World
+    from config.schema.settings import Settings
     from egress.claims import Claims
     from egress.decision import Condition, Decision, Phase
     from egress.election import Election
     from egress.keeper import Keeper
     from egress.kernel import Kernel, Lan
-    from egress.model import IP, Binding, Claim, Outcome, Question, Step
+    from egress.model import IP, Binding, Claim, Egress, Observed, Outcome, Question, Step
     from egress.moves import Moves
+    from egress.placement import Placement
 
 OBSERVE_PATIENCE = 5.0
 ASK_PATIENCE = 2.0
 APPLY_PATIENCE = 5.0
 LONGEST_SLEEP = 2.0
+SHORTEST_SLEEP = 0.005
 
 log = structlog.get_logger("wayout.egress")
 
@@ -90,9 +93,13 @@ class Controller:
         self._world = start
         self._parts = parts
         self._view: View | None = None
+        self._made: tuple[Settings, Observed] | None = None
+        self._egresses: tuple[Egress, ...] = ()
+        self._places: Mapping[IP, Placement] = {}
         self._deadline = 0.0
         self._known = known
         self._damped = False
+        self._gateways: Mapping[str, Sequence[IP]] = {}
         self._conditions: Mapping[IP, Condition] = {}
         self._phases: Mapping[IP, Phase] = {}
         self._tasks: asyncio.TaskGroup | None = None
@@ -155,6 +162,7 @@ class Controller:
         except (KernelError, TimeoutError) as error:
             log.warning("egress.observe_failed", reason=str(error) or "timeout")
             return
+        self._gateways = self._parts.gateways()
         if observed != self._world.observed:
             self._world = replace(self._world, observed=observed)
 
@@ -167,7 +175,7 @@ class Controller:
         reasons = wiring.own_reasons(at, fenced=fenced, damped=self._damped, unready=unready)
         own = wiring.own_facts(at, reasons)
         parts.publisher.facts(own, now)
-        wanted = wiring.egresses(at.settings)
+        wanted, placed = self._wanted(at)
         candidates = world.candidates(at, own)
         assignments = parts.election.update(
             wanted, candidates, parts.claims, wiring.rules(at.settings), now
@@ -178,16 +186,30 @@ class Controller:
             assignments=assignments,
             claims=parts.claims,
             candidates=candidates,
-            places=wiring.places(wanted, at.observed, wiring.scope(at.settings)),
+            places=placed,
             observed=at.observed,
-            controls=wiring.controls(at, parts.gateways(), peers),
+            controls=wiring.controls(at, self._gateways, peers),
             ready=not unready,
             fenced=fenced,
             draining=bool({"draining", "maintenance", "stopping"} & set(reasons)),
             silent=at.silent,
             takeover_not_before=not_before(at.lost),
         )
-        return view, own
+        # With the very same view object only what fell due is looked at.
+        if self._view is None or view != self._view:
+            self._view = view
+        return self._view, own
+
+    def _wanted(self, at: World) -> tuple[tuple[Egress, ...], Mapping[IP, Placement]]:
+        """Egresses and their places, made anew only when what they come from is."""
+        key = (at.settings, at.observed)
+        if self._made is None or self._made[0] is not key[0]:
+            self._egresses = wiring.egresses(at.settings)
+        if self._made is None or any(a is not b for a, b in zip(self._made, key, strict=True)):
+            scope = wiring.scope(at.settings)
+            self._places = wiring.places(self._egresses, at.observed, scope)
+        self._made = key
+        return self._egresses, self._places
 
     # -- what is done ----------------------------------------------------------------------
 
@@ -214,6 +236,8 @@ class Controller:
         self._adopt(wanted)
         steps = (*plan(wanted, view.observed, self._known), *decision.announcements)
         self._deadline = now if late else min(decision.deadline, parts.election.again)
+        # Whatever a part asks for, the loop gets its turn in between.
+        self._deadline = max(self._deadline, now + SHORTEST_SLEEP)
         if not steps:
             return
         self._remember(wanted)
@@ -232,9 +256,7 @@ class Controller:
         """
         if self.snapshot is None:
             found = self._world.observed.bound
-            self._parts.keeper.adopt(
-                each for each in found if each.ours and each.binding in wanted
-            )
+            self._parts.keeper.adopt(each for each in found if each.ours and each.binding in wanted)
 
     async def _apply(self, steps: Sequence[Step]) -> Outcome:
         """Under the keeper's lock if it releases: a renewal under way would bring it back."""

@@ -57,20 +57,22 @@ class Moves:
     def consider(self, view: View, now: float) -> Decision:
         """What follows from `view`; to be called on every change, and at the last `deadline`.
 
-        With the same view object only what fell due, or was told since, is looked at.
+        With the same view object, and no claim folded since, only what fell due, or was told
+        since, is looked at.
         """
-        if self._looked is not None and now - self._looked > self._timing.stall:
-            # Shortcuts rest on having run all the while.
+        stalled = self._looked is not None and now - self._looked > self._timing.stall
+        if stalled or view.fenced:
+            # Shortcuts rest on having run, and been in touch with the others, all the while.
             self._office.calm_at = now + self._timing.stall
         self._looked = now
         sight = self._sight
-        if sight is None or sight.view is not view:
+        if sight is None or sight.view is not view or sight.version != view.claims.version:
             sight = self._turn(view, now)
-            told, self._dirty = self._dirty, {}
+            told = {each.ip for each in self._due(now)}
             todo: Iterable[Track] = [
                 each
                 for each in self._tracks.values()
-                if not at_rest(each, sight, now) or (told and each.ip in told)
+                if not at_rest(each, sight, now) or each.ip in told
             ]
         else:
             todo = self._due(now)
@@ -189,11 +191,10 @@ class Moves:
             track.configured = False
         for egress in view.egresses:
             for ip in egress.ips:
-                track = self._tracks.get(ip)
-                if track is None:
-                    track = self._tracks[ip] = Track(ip, egress)
-                track.egress = egress
-                track.configured = True
+                if ip not in self._tracks:
+                    self._tracks[ip] = Track(ip, egress)
+                self._tracks[ip].egress = egress
+                self._tracks[ip].configured = True
 
     def _links_changed(self, before: Sight, sight: Sight, now: float) -> None:
         """A link that came back, or has another MAC, must be announced on again (K10, K35)."""
