@@ -4,14 +4,23 @@ from __future__ import annotations
 
 import os
 import sys
-from functools import update_wrapper
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from agent.cli.asking import EXIT_FAILED, fail, json_option, print_json
-from agent.lab.processes import LabError
+from agent.cli.lab_figures import measure, observe
+from agent.cli.lab_words import (
+    FEWEST,
+    find,
+    ips_option,
+    name_option,
+    node_argument,
+    nodes_option,
+    set_option,
+    told,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,37 +28,9 @@ if TYPE_CHECKING:
     from agent.client import Answer
     from agent.lab.cluster import Cluster
 
-DEFAULT_NAME = "lab"
-FEWEST = 2
 EXIT_OK = 0
 NOT_FOUND = 127
 """As shells report a program that is not there."""
-
-name_option = click.option(
-    "--name", default=DEFAULT_NAME, show_default=True, help="Name of the lab; several can run."
-)
-node_argument = click.argument("node")
-nodes_option = click.option(
-    "--nodes", default=3, show_default=True, metavar="N", help="How many nodes."
-)
-ips_option = click.option(
-    "--ips", default=6, show_default=True, metavar="M", help="How many egress IPs, v4 and v6."
-)
-set_option = click.option(
-    "--set", "sets", multiple=True, metavar="KEY=VALUE", help="An option for every daemon."
-)
-
-
-def _told(command: Callable[..., Any]) -> Callable[..., Any]:
-    """What the lab cannot do becomes a line on stderr and exit code 1."""
-
-    def wrapped(*args: object, **kwargs: object) -> object:
-        try:
-            return command(*args, **kwargs)
-        except LabError as error:
-            fail(str(error))
-
-    return update_wrapper(wrapped, command)
 
 
 @click.group()
@@ -60,13 +41,17 @@ def lab() -> None:
     """
 
 
+for _command in (measure, observe):
+    lab.add_command(_command)
+
+
 @lab.command()
 @nodes_option
 @ips_option
 @set_option
 @name_option
-@_told
-def up(name: str, nodes: int, ips: int, sets: tuple[str, ...]) -> None:
+@told
+def up(name: str | None, nodes: int, ips: int, sets: tuple[str, ...]) -> None:
     """Start a cluster and wait until every IP has an owner.
 
     One that does not settle stays up, so that its logs can be read.
@@ -75,7 +60,7 @@ def up(name: str, nodes: int, ips: int, sets: tuple[str, ...]) -> None:
     from agent.lab.processes import interruptible
 
     with interruptible():
-        made = cluster.up(name, nodes=nodes, ips=ips, sets=sets)
+        made = cluster.up(name or cluster.DEFAULT_NAME, nodes=nodes, ips=ips, sets=sets)
         try:
             made.settle()
         except KeyboardInterrupt:
@@ -87,32 +72,36 @@ def up(name: str, nodes: int, ips: int, sets: tuple[str, ...]) -> None:
 @lab.command()
 @json_option
 @name_option
-@_told
-def status(name: str, *, as_json: bool) -> None:
+@told
+def status(name: str | None, *, as_json: bool) -> None:
     """Show the nodes, and who owns what."""
-    found = _find(name)
+    found = find(name)
     if as_json:
-        print_json({"name": name, "folder": str(found.record.folder), "nodes": _rows(found)})
+        print_json(
+            {"name": found.record.name, "folder": str(found.record.folder), "nodes": _rows(found)}
+        )
     else:
         _show_status(found)
 
 
 @lab.command()
+@click.option("--all", "every", is_flag=True, help="Every lab of this user.")
 @name_option
-@_told
-def down(name: str) -> None:
+@told
+def down(name: str | None, *, every: bool) -> None:
     """End the cluster and remove everything that belongs to it."""
     from agent.lab import record
 
     with record.locked():
-        _find(name).down()
+        for each in record.names() if every else [name]:
+            find(each).down()
 
 
 @lab.command()
 @node_argument
 @name_option
-@_told
-def kill(name: str, node: str) -> None:
+@told
+def kill(name: str | None, node: str) -> None:
     """The host dies: cable cut and processes killed at the same instant."""
     _act(name, lambda faults, found: faults.kill(found, node))
 
@@ -120,8 +109,8 @@ def kill(name: str, node: str) -> None:
 @lab.command()
 @node_argument
 @name_option
-@_told
-def stop(name: str, node: str) -> None:
+@told
+def stop(name: str | None, node: str) -> None:
     """Stop the daemon in good order (SIGTERM): it hands over and leaves."""
     _act(name, lambda faults, found: faults.stop(found, node))
 
@@ -129,8 +118,8 @@ def stop(name: str, node: str) -> None:
 @lab.command()
 @node_argument
 @name_option
-@_told
-def pause(name: str, node: str) -> None:
+@told
+def pause(name: str | None, node: str) -> None:
     """Freeze the daemon (SIGSTOP); its host lives on."""
     _act(name, lambda faults, found: faults.pause(found, node))
 
@@ -138,37 +127,54 @@ def pause(name: str, node: str) -> None:
 @lab.command()
 @node_argument
 @name_option
-@_told
-def resume(name: str, node: str) -> None:
+@told
+def resume(name: str | None, node: str) -> None:
     """Let a frozen daemon go on (SIGCONT)."""
     _act(name, lambda faults, found: faults.resume(found, node))
 
 
 @lab.command()
 @node_argument
-@click.option("--gossip", is_flag=True, help="Drop gossip only; ARP and the rest go through.")
+@click.option(
+    "--gossip-only", "only", flag_value="gossip", help="Drop gossip; the rest goes through."
+)
+@click.option(
+    "--peers-only", "only", flag_value="peers", help="Cut it off from the nodes, not the observer."
+)
 @name_option
-@_told
-def cut(name: str, node: str, *, gossip: bool) -> None:
-    """Unplug the host, or drop its gossip."""
-    only = "gossip" if gossip else None
+@told
+def cut(name: str | None, node: str, only: str | None) -> None:
+    """Unplug the host: it loses its carrier.
+
+    With an option, frames are dropped in the switch and the host notices nothing (needs nft).
+    """
     _act(name, lambda faults, found: faults.cut(found, node, only=only))
 
 
 @lab.command()
 @node_argument
+@click.argument("percent", type=click.IntRange(0, 100))
 @name_option
-@_told
-def heal(name: str, node: str) -> None:
-    """Undo every cut."""
+@told
+def loss(name: str | None, node: str, percent: int) -> None:
+    """Lose PERCENT of the frames between the host and other nodes (needs nft); 0 ends it."""
+    _act(name, lambda faults, found: faults.lose(found, node, percent))
+
+
+@lab.command()
+@node_argument
+@name_option
+@told
+def heal(name: str | None, node: str) -> None:
+    """Undo every cut and loss."""
     _act(name, lambda faults, found: faults.heal(found, node))
 
 
 @lab.command()
 @node_argument
 @name_option
-@_told
-def restart(name: str, node: str) -> None:
+@told
+def restart(name: str | None, node: str) -> None:
     """Restart the daemon without handing over (SIGUSR2, then a new process)."""
     _act(name, lambda faults, found: faults.restart(found, node))
 
@@ -176,8 +182,8 @@ def restart(name: str, node: str) -> None:
 @lab.command()
 @node_argument
 @name_option
-@_told
-def start(name: str, node: str) -> None:
+@told
+def start(name: str | None, node: str) -> None:
     """Start a daemon that was stopped or killed; a dead host comes back first."""
     _act(name, lambda _, found: found.start([node]))
 
@@ -187,9 +193,9 @@ def start(name: str, node: str) -> None:
 @ips_option
 @click.option("--keep", is_flag=True, help="Leave the lab running at the end.")
 @json_option
-@click.option("--name", default="demo", show_default=True, help="Name of the lab.")
-@_told
-def demo(name: str, nodes: int, ips: int, *, keep: bool, as_json: bool) -> int:
+@click.option("--name", help="Name of the lab; demo if that is free.")
+@told
+def demo(name: str | None, nodes: int, ips: int, *, keep: bool, as_json: bool) -> int:
     """Show a failover: start a cluster, kill the busiest host, watch the others take over.
 
     Exit code 0 only if every IP was answered by exactly one host before, and by exactly one
@@ -197,21 +203,23 @@ def demo(name: str, nodes: int, ips: int, *, keep: bool, as_json: bool) -> int:
     """
     from agent.cli.story import teller
     from agent.lab import demo as story
+    from agent.lab import record
 
     if nodes < FEWEST:
         raise click.BadParameter(f"a failover takes {FEWEST} nodes or more", param_hint="--nodes")
-    told = story.run(teller(silent=as_json), name, nodes=nodes, ips=ips, keep=keep)
+    chosen = name or record.free("demo")
+    figures = story.run(teller(silent=as_json), chosen, nodes=nodes, ips=ips, keep=keep)
     if as_json:
-        print_json(told)
-    return EXIT_OK if told["ok"] else EXIT_FAILED
+        print_json(figures)
+    return EXIT_OK if figures["ok"] else EXIT_FAILED
 
 
 @lab.command("exec", context_settings={"ignore_unknown_options": True})
 @node_argument
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
 @name_option
-@_told
-def execute(name: str, node: str, command: tuple[str, ...]) -> None:
+@told
+def execute(name: str | None, node: str, command: tuple[str, ...]) -> None:
     """Run a command in a host; `wayout` commands there find its daemon.
 
     The observer's host is called obs.
@@ -219,7 +227,7 @@ def execute(name: str, node: str, command: tuple[str, ...]) -> None:
     from agent.lab.addresses import OBSERVER
     from agent.lab.processes import environment
 
-    found = _find(name)
+    found = find(name)
     argv = found.network.inside(node, command)
     variables = dict(environment())
     variables["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), variables["PATH"]])
@@ -232,18 +240,13 @@ def execute(name: str, node: str, command: tuple[str, ...]) -> None:
         fail(f"{argv[0]} is missing, install util-linux", NOT_FOUND)
 
 
-def _find(name: str) -> Cluster:
-    from agent.lab import cluster
-
-    return cluster.find(name)
-
-
-def _act(name: str, deed: Callable[[Any, Cluster], object]) -> None:
+def _act(name: str | None, deed: Callable[[Any, Cluster], object]) -> None:
     """Do something to a lab while no other command does."""
     from agent.lab import faults, record
+    from agent.lab.processes import undisturbed
 
-    with record.locked():
-        deed(faults, _find(name))
+    with undisturbed(), record.locked():
+        deed(faults, find(name))
 
 
 def _rows(found: Cluster) -> list[Answer]:

@@ -20,13 +20,23 @@ from agent.cli.lab_words import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping
 
     from agent.lab.cluster import Cluster
     from agent.lab.measure import Trial
     from agent.lab.timeline import Timeline
 
-FAULTS = ("host-death", "sigkill", "sigstop", "sigterm", "unplug", "sigusr2")
+FAULTS = (
+    "host-death",
+    "sigkill",
+    "sigstop",
+    "sigterm",
+    "drain",
+    "gossip-cut",
+    "unplug",
+    "sigusr2",
+)
+"""Those of `agent.lab.measure`, which is loaded only when it is needed."""
 REPEAT_MAX = 10_000
 MEASURES = {
     "until another answers": "takeover_seconds",
@@ -55,9 +65,9 @@ def observe(name: str | None, seconds: float, every: float | None, *, as_json: b
     from agent.lab.processes import interruptible
 
     found = find(name)
-    with interruptible(), Observation(found.network, found.ips, every) as seen:
-        with contextlib.suppress(KeyboardInterrupt):
-            seen.look(seconds)
+    watching = Observation(found.network, found.ips, every)
+    with interruptible(), watching as seen, contextlib.suppress(KeyboardInterrupt):
+        seen.look(seconds)
     if as_json:
         print_json(seen.timeline.document(found.ips))
     else:
