@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 STOP_PATIENCE = 15.0
 """A daemon has 10 s to hand over, by default."""
+EVERYTHING = 100
+"""Percent; nft refuses it as a comparison that is always true."""
 FAULTS = ("gossip", "peers", "loss")
 """Tables in the switch, one for each kind and node."""
 
@@ -112,7 +114,8 @@ def lose(cluster: Cluster, name: str, percent: int) -> float:
     """Drop a share of what goes to and from other nodes; 0 ends it. The moment before."""
     _must(cluster, name, "running", "paused", "ended")
     began = time.monotonic()
-    rules = [f"numgen random mod 100 < {percent} drop"] if percent else []
+    share = "" if percent == EVERYTHING else f"numgen random mod {EVERYTHING} < {percent} "
+    rules = [f"{share}drop"] if percent else []
     _filter(cluster, "loss", name, rules)
     return began
 
@@ -144,7 +147,7 @@ def _filter(cluster: Cluster, kind: str, name: str, rules: list[str]) -> None:
     ]
     body = "\n".join(lines)
     chain = f"chain f {{ type filter hook forward priority 0;\n{body}\n}}"
-    fresh = f"table {table} {{ {chain} }}\n" if rules else ""
+    fresh = f"table {table} {{\n{chain}\n}}\n" if rules else ""
     feed = f"add table {table}\ndelete table {table}\n{fresh}"
     cluster.network.run(SWITCH, ("nft", "-f", "-"), feed=feed)
 

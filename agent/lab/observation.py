@@ -54,7 +54,7 @@ class Observation:
         self._rest = b""
 
     def __enter__(self) -> Self:
-        self._process = subprocess.Popen(  # noqa: S603 - our own program, by argument vector
+        self.process = subprocess.Popen(  # noqa: S603 - our own program, by argument vector
             self._argv,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -71,10 +71,10 @@ class Observation:
         trace: TracebackType | None,
     ) -> None:
         try:
-            self._process.communicate(timeout=END_PATIENCE)
+            self.process.communicate(timeout=END_PATIENCE)
         except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.communicate()
+            self.process.kill()
+            self.process.communicate()
 
     def look(self, seconds: float = 0.0) -> None:
         """Take in what the observer tells for so long; LabError if it has ended."""
@@ -99,7 +99,7 @@ class Observation:
         return self.until(lambda: self.timeline.until >= at, END_PATIENCE)
 
     def _take(self, seconds: float) -> None:
-        output = self._process.stdout
+        output = self.process.stdout
         assert output is not None
         ready, _, _ = select.select([output], [], [], seconds)
         if not ready:
@@ -112,5 +112,5 @@ class Observation:
             self.timeline.fold(recorder.read(each.decode()))
 
     def _complaint(self) -> str:
-        _, said = self._process.communicate(timeout=END_PATIENCE)
+        _, said = self.process.communicate(timeout=END_PATIENCE)
         return said.decode(errors="replace").strip().rpartition("\n")[2] or "without a word"
