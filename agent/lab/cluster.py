@@ -100,6 +100,11 @@ class Cluster:
         """Nodes whose daemon runs and is not stopped."""
         return tuple(name for name in self.nodes if self.state(name) == "running")
 
+    @property
+    def living(self) -> bool:
+        """Whether any daemon is left that could settle something."""
+        return any(self.state(name) in ("running", "paused") for name in self.nodes)
+
     def state(self, name: str) -> str:
         """One of running, paused, ended, killed."""
         self.node(name)
@@ -167,6 +172,8 @@ class Cluster:
             why = self._trouble(owners, members=members)
             if why is None:
                 return owners
+            if not self.living:
+                raise LabError(why)
             if time.monotonic() > limit:
                 raise LabError(f"the cluster has not settled after {patience:g} s, {why}")
             rest(SETTLE_POLL)
@@ -202,7 +209,9 @@ class Cluster:
 
     def _last_words(self, name: str) -> str:
         log = self.file(name, "log")
-        lines = log.read_text(errors="replace").splitlines() if log.exists() else []
+        every = log.read_text(errors="replace").splitlines() if log.exists() else []
+        # The last line of an exception group is a frame drawn around it.
+        lines = [each.strip(" |") for each in every if each.strip(" |+-")]
         return f"its last words in {log}: {lines[-1] if lines else '(none)'}"
 
     def _program(self, name: str) -> list[str]:
