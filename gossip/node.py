@@ -49,6 +49,8 @@ FAREWELL_LOOKS = 1200
 LATE = 0.05
 """A timer that is later than this found a busy loop: what waits in the socket is read first."""
 
+ERROR_QUEUE = int(socket.MSG_ERRQUEUE | socket.MSG_DONTWAIT)
+
 _RECVERR = {
     socket.AF_INET: (socket.IPPROTO_IP, 11),
     socket.AF_INET6: (socket.IPPROTO_IPV6, 25),
@@ -85,6 +87,7 @@ class Node:
         self._woken = asyncio.Event()
         self._tasks: asyncio.TaskGroup | None = None
         self._streams = 0
+        self._armed = float("inf")
 
     async def bind(self) -> None:
         """Open the UDP and the TCP socket; OSError when the address cannot be had."""
@@ -102,6 +105,9 @@ class Node:
             await self.close()
             raise
         self._socket = opened
+        # asyncio reads into 256 KiB each time, which costs 20 µs a datagram in mmap and munmap.
+        transport = self._datagrams._transport  # noqa: SLF001 - the library has no other way
+        transport.max_size = DATAGRAM_MAX
 
     async def run(self) -> None:
         """Be a member until cancelled."""
@@ -119,15 +125,15 @@ class Node:
         """Publish, then send and dial; for whoever has called the machine directly, too."""
         for event in effects.events:
             self._hear(event)
-        if effects.datagrams:
-            self._outbox.extend(effects.datagrams)
-            self._to_send.set()
+        for datagram in effects.datagrams:
+            self._post(datagram)
         for dial in effects.dials:
             if self._tasks is None:
                 self._pending.append(dial)
             else:
                 self._tasks.create_task(self._dial(dial), name="dial")
-        self._woken.set()
+        if self.machine.deadline < self._armed:
+            self._woken.set()
 
     async def farewell(self, patience: float) -> None:
         """Say goodbye, and keep answering until it has been said often enough, or `patience`."""
@@ -171,7 +177,23 @@ class Node:
     def _receive(self, data: bytes, source: object) -> None:
         self.perform(self.machine.receive(data, _address(source), self._clock()))
 
+    def _post(self, datagram: Datagram) -> None:
+        """Send at once if the kernel takes it: a task for each packet would cost more."""
+        if self._socket is not None and not self._outbox:
+            try:
+                self._socket.sendto(datagram.data, (datagram.to.host, datagram.to.port))
+            except BlockingIOError:
+                pass
+            except OSError as error:
+                log.debug("gossip.socket_error", errno=error.errno)
+                return
+            else:
+                return
+        self._outbox.append(datagram)
+        self._to_send.set()
+
     async def _send(self) -> None:
+        """What the kernel would not take at once, through the library that waits for it."""
         while True:
             await self._to_send.wait()
             self._to_send.clear()
@@ -187,7 +209,7 @@ class Node:
     async def _tick(self) -> None:
         while True:
             self._woken.clear()
-            deadline = self.machine.deadline
+            deadline = self._armed = self.machine.deadline
             try:
                 async with asyncio.timeout_at(None if deadline == float("inf") else deadline):
                     await self._woken.wait()
@@ -219,8 +241,7 @@ class Node:
         assert self._socket is not None
         for _ in range(TURN):
             try:
-                flags = socket.MSG_ERRQUEUE | socket.MSG_DONTWAIT
-                _, notes, _, target = self._socket.recvmsg(0, 512, flags)
+                _, notes, _, target = self._socket.recvmsg(0, 512, ERROR_QUEUE)
             except OSError:
                 return
             if target and any(_refused(note) for _, _, note in notes):
