@@ -63,12 +63,14 @@ class Record:
         fresh.replace(self.folder / FILE)
 
     def remove(self) -> None:
-        """Delete the folder and everything in it."""
+        """Delete the folder and everything in it, and the folder of labs if it was the last."""
         shutil.rmtree(self.folder, ignore_errors=True)
+        with contextlib.suppress(OSError):
+            self.folder.parent.rmdir()
 
 
 def base() -> Path:
-    """The folder of this user's labs; LabError if somebody else could write there."""
+    """The folder of this user's labs, if there are any; LabError if it is somebody else's."""
     uid = os.geteuid()
     wished = os.environ.get("XDG_RUNTIME_DIR")
     root = Path(wished) if wished else Path("/run")
@@ -76,8 +78,7 @@ def base() -> Path:
         folder = root / "wayout-lab"
     else:
         folder = Path(f"/tmp/wayout-lab-{uid}")  # noqa: S108 - made private and checked below
-    folder.mkdir(mode=PRIVATE, exist_ok=True)
-    if not _ours(folder):
+    if folder.exists() and not _ours(folder):
         raise LabError(f"{folder} belongs to somebody else, remove it or set XDG_RUNTIME_DIR")
     return folder
 
@@ -85,6 +86,7 @@ def base() -> Path:
 def create(record: Record) -> None:
     """Make the folder; LabError if there is a lab of that name."""
     try:
+        base().mkdir(mode=PRIVATE, exist_ok=True)
         record.folder.mkdir(mode=PRIVATE)
     except FileExistsError:
         raise LabError(
@@ -133,24 +135,32 @@ def free(wish: str) -> str:
 def locked() -> Iterator[None]:
     """One command at a time changes labs; LabError if another is at it for too long."""
     limit = time.monotonic() + LOCK_PATIENCE
-    # The folder itself carries the lock, so no file is left behind.
-    descriptor = os.open(base(), os.O_RDONLY | os.O_DIRECTORY)
+    while (descriptor := _taken()) is None:
+        if time.monotonic() > limit:
+            raise LabError("another command is busy with a lab, try again when it is done")
+        time.sleep(0.05)
     try:
-        while not _taken(descriptor):
-            if time.monotonic() > limit:
-                raise LabError("another command is busy with a lab, try again when it is done")
-            time.sleep(0.05)
         yield
     finally:
+        with contextlib.suppress(OSError):  # Not empty: there are labs.
+            base().rmdir()
         os.close(descriptor)
 
 
-def _taken(descriptor: int) -> bool:
+def _taken() -> int | None:
+    """The folder itself carries the lock, so no file is left behind; None if another has it."""
+    base().mkdir(mode=PRIVATE, exist_ok=True)
+    folder = base()
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
+        # Whoever had it before may have removed the folder together with the last lab.
+        if os.path.samestat(os.fstat(descriptor), folder.stat()):
+            return descriptor
+    except (BlockingIOError, FileNotFoundError):
+        pass
+    os.close(descriptor)
+    return None
 
 
 def _ours(folder: Path) -> bool:

@@ -27,7 +27,6 @@ def runtime(tmp_path, monkeypatch):
     yield folder
     for name in record.names():
         cluster.find(name).down()
-    (folder / "wayout-lab").rmdir()
     folder.rmdir()
 
 
@@ -187,7 +186,7 @@ def test_nothing_is_left_of_a_lab_that_is_taken_down(bare, runtime):
     bare.down()
 
     assert not any(each.alive for each in processes)
-    assert list((runtime / "wayout-lab").iterdir()) == []
+    assert list(runtime.iterdir()) == []
 
 
 def test_another_process_with_a_pid_of_ours_is_left_alone(bare):

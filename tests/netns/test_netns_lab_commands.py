@@ -20,7 +20,7 @@ WAYOUT = [sys.executable, "-I", "-m", "agent", "lab"]
 NOBODY = "65534"
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def runtime(monkeypatch):
     """A runtime folder; whatever a lab leaves behind in it, or runs with it, is a failure."""
     # Not tmp_path: the path of a Unix socket may have 107 letters.
@@ -90,7 +90,7 @@ def _works(argv):
     return subprocess.run(argv, capture_output=True, check=False, timeout=30).returncode == 0
 
 
-def test_a_lab_goes_up_is_used_and_leaves_nothing(runtime):
+def test_a_lab_goes_up_is_used_and_leaves_nothing():
     _lab("up", "--name", "t1")
     told = json.loads(_lab("status", "--name", "t1", "--json").stdout)
     inside = _lab("exec", "--name", "t1", "n2", "--", "wayout", "status", "--json")
@@ -105,7 +105,7 @@ def test_a_lab_goes_up_is_used_and_leaves_nothing(runtime):
     assert _lab("status", "--name", "t1", check=False).returncode == 1
 
 
-def test_nodes_are_killed_stopped_paused_and_come_back(runtime):
+def test_nodes_are_killed_stopped_paused_and_come_back():
     _lab("up", "--name", "t2")
     try:
         found = cluster.find("t2")
