@@ -199,7 +199,7 @@ class Cluster:
             return f"{name} is silent, {self._last_words(name)}"
         if told["node"]["state"] != "ready":
             return f"{name} is {told['node']['state']}, {self._last_words(name)}"
-        if members is not None and told["members"]["alive"] != members:
+        if members is not None and max(told["members"]["alive"], 1) != members:
             return f"{name} sees {told['members']['alive']} of {members} members"
         for ip in self.ips:
             owner = carried.get(ip)
@@ -290,12 +290,12 @@ def temporary(name: str, *, nodes: int, ips: int, sets: tuple[str, ...] = ()) ->
 
 
 def find(name: str | None = None) -> Cluster:
-    """The lab of this name, or the only one there is; LabError if there is none."""
+    """The lab of this name; without one the lab called `lab`, or the only one there is."""
     if name is None:
         known = record.names()
-        if len(known) > 1:
+        if len(known) > 1 and DEFAULT_NAME not in known:
             raise LabError(f"there are several labs, name one with --name: {', '.join(known)}")
-        name = known[0] if known else DEFAULT_NAME
+        name = known[0] if len(known) == 1 else DEFAULT_NAME
     return Cluster(record.load(name))
 
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from agent.lab.addresses import OBSERVER
 from agent.lab.cluster import GOSSIP_PORT
 from agent.lab.hosts import SWITCH, find, port
-from agent.lab.processes import LabError, send, wait
+from agent.lab.processes import POLL, LabError, send, wait
 
 if TYPE_CHECKING:
     from agent.lab.cluster import Cluster
@@ -74,7 +74,11 @@ def pause(cluster: Cluster, name: str) -> float:
     """SIGSTOP; the moment before."""
     _must(cluster, name, "running")
     began = time.monotonic()
-    send(cluster.record.daemons[name], signal.SIGSTOP)
+    daemon = cluster.record.daemons[name]
+    send(daemon, signal.SIGSTOP)
+    # Its threads stop one after the other; until the last has, it is not paused.
+    while daemon.alive and not daemon.stopped and time.monotonic() < began + STOP_PATIENCE:
+        time.sleep(POLL)
     return began
 
 

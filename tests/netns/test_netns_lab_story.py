@@ -71,7 +71,8 @@ def as_nobody():
 
     Where nobody may not read the folder of this Python, a private mount shows it to them.
     """
-    drop = ["setpriv", "--reuid", NOBODY, "--regid", NOBODY, "--clear-groups"]
+    # setpriv itself may still read everything; env, which it becomes, may not.
+    drop = ["setpriv", "--reuid", NOBODY, "--regid", NOBODY, "--clear-groups", "env"]
     if works([*drop, sys.executable, "-c", "pass"]):
         return drop
     base = Path(sys.base_prefix)
