@@ -24,7 +24,7 @@ SPACING = 0.04
 PATIENCE = 0.2
 """Seconds from the beginning of a burst to its result."""
 REST = 0.5
-"""Seconds from the beginning of a burst to the next one."""
+"""Seconds from the beginning of a burst to the next one, while silence lasts."""
 EVERYBODY = 16
 """Up to so many members everybody is asked; more are sampled."""
 ASKED_MAX = 8
@@ -136,6 +136,9 @@ class Contact:
 
     def _report(self, burst: Burst) -> None:
         self._burst = None
+        if 2 * len(burst.answered) > len(burst.asked):
+            # No silence to speak of; the next alarm may be the real one and must not wait.
+            self._rested = burst.began
         for seq in burst.asked:
             self._local.asked.pop(seq, None)
         asked = frozenset(peer.name for peer in burst.asked.values())

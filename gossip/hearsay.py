@@ -74,6 +74,12 @@ class Hearsay:
 
     # What others say.
 
+    def assume(self, claim: Alive, now: float) -> None:
+        """Take a member for known, without events or rumors."""
+        place = self._place(claim)
+        if place is not None and self._local.roster.get(claim.node) is None:
+            self._local.roster.add(Record(claim, place, now))
+
     def alive(self, claim: Alive, now: float) -> None:
         """A member lives, or is said to."""
         record = self._local.roster.get(claim.node)

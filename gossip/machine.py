@@ -118,6 +118,11 @@ class Machine:
         return self._local.awareness.score
 
     @property
+    def watching(self) -> tuple[Address, ...]:
+        """Where the members live whose heartbeats we watch."""
+        return tuple(self._watch.places)
+
+    @property
     def envelope(self) -> Envelope:
         """The outer layers of what we send, for streams that the shell reads."""
         return self._local.envelope
@@ -290,9 +295,9 @@ class Machine:
     def assume(self, states: Iterable[PeerState], now: float) -> None:
         """Take these members as known without telling anybody: a warm start for simulations."""
         for state in states:
-            self._hearsay.alive(claim(state, self._local.address.port), now)
-            self._local.rumors.discard(state.name)
-        self._local.flush()
+            self._hearsay.assume(claim(state, self._local.address.port), now)
+        if self._started:
+            self._sync.start(now)
 
     # What inputs have in common.
 

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from gossip.verdicts import Verdicts
     from gossip.wire.messages import StreamMessage
 
-MISSED = 3.1
-"""Intervals without a heartbeat that are too many; the tenth is for jitter."""
+MISSED = 3.05
+"""Intervals without a heartbeat that are too many; the odd part is for jitter."""
 VOUCHED = 1.2
 """Intervals within which our own last word from a member outweighs somebody else's silence."""
 CHECK_INTERVALS = 2
