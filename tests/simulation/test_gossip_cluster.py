@@ -10,11 +10,11 @@ from support.cluster import Cluster
 
 
 def carry(machine, now):
-    return machine.carry(True, now)
+    return machine.carry(carrying=True, now=now)
 
 
 def put_down(machine, now):
-    return machine.carry(False, now)
+    return machine.carry(carrying=False, now=now)
 
 
 def settled(count, *, carriers=(), **network):
@@ -353,7 +353,7 @@ def test_contact_is_reported_again_while_silence_lasts_but_not_too_often():
     times = [at for at, _ in cluster.seen("n0", events.Contact, parted)]
 
     assert 10 <= len(times) <= 20
-    assert min(later - earlier for earlier, later in zip(times, times[1:], strict=False)) >= 0.499
+    assert min(later - earlier for earlier, later in pairwise(times)) >= 0.499
 
 
 def test_a_healthy_carrier_asks_nobody():

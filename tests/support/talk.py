@@ -26,7 +26,7 @@ def origin(number):
 
 
 def alive(number, incarnation=1, *, meta=OURS, host=None, versions=VERSIONS, port=7955):
-    """The word of member `n<number>`, which lives at 10.0.0.<number> unless `host` says otherwise."""
+    """The word of member `n<number>`, which lives at 10.0.0.<host>, or <number> by default."""
     addr = bytes((10, 0, 0, host or number))
     return Alive(incarnation, f"n{number}", addr, port, meta, versions)
 

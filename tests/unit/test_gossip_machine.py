@@ -34,6 +34,10 @@ def state(number, health=Health.ALIVE, *, incarnation=1, meta=OURS, versions=VER
     return PeerState(f"n{number}", addr, 7955, meta, incarnation, int(health), versions)
 
 
+def push_pull(states, user_state=b""):
+    return PushPull(join=True, states=states, user_state=user_state)
+
+
 def test_it_sleeps_until_it_is_started():
     machine = Machine(Identity("me", ME), Tuning(), Envelope(), Random(1), 0.0)
 
@@ -105,7 +109,7 @@ def test_foreign_messages_are_handed_on():
 def test_a_relay_passes_the_answer_on():
     talk = Talk(peers=(1, 2))
 
-    talk.hear(IndirectPing(9, bytes((10, 0, 0, 2)), 7955, "n2", True, origin(1)))
+    talk.hear(IndirectPing(9, bytes((10, 0, 0, 2)), 7955, "n2", nack=True, origin=origin(1)))
     ping = talk.said(Ping, to=2)[-1]
     talk.hear(Ack(ping.seq), source=2)
     talk.run(0.3)
@@ -118,7 +122,7 @@ def test_a_relay_says_that_its_target_is_mute_before_the_asker_gives_up():
     talk = Talk(peers=(1, 2))
     began = talk.now
 
-    talk.hear(IndirectPing(9, bytes((10, 0, 0, 2)), 7955, "n2", True, origin(1)))
+    talk.hear(IndirectPing(9, bytes((10, 0, 0, 2)), 7955, "n2", nack=True, origin=origin(1)))
     talk.run(0.159)
     assert talk.said(Nack) == []
     talk.run(0.002)
@@ -130,7 +134,7 @@ def test_a_relay_says_that_its_target_is_mute_before_the_asker_gives_up():
 def test_a_relay_is_silent_when_nobody_asked_for_a_nack():
     talk = Talk(peers=(1, 2))
 
-    talk.hear(IndirectPing(9, bytes((10, 0, 0, 2)), 7955, "n2", False, origin(1)))
+    talk.hear(IndirectPing(9, bytes((10, 0, 0, 2)), 7955, "n2", nack=False, origin=origin(1)))
     talk.run(0.5)
 
     assert talk.said(Nack) == []
@@ -249,7 +253,7 @@ def test_a_push_pull_tells_everything_and_is_merged_after_the_answer():
     talk = Talk(peers=(1,))
 
     reply, effects = talk.machine.answer(
-        PushPull(True, (state(2), state(3, Health.LEFT)), b""), place(2), talk.now
+        push_pull((state(2), state(3, Health.LEFT)), b""), place(2), talk.now
     )
     talk.keep(effects)
 
@@ -264,7 +268,7 @@ def test_a_push_pull_tells_everything_and_is_merged_after_the_answer():
 def test_death_in_a_table_is_but_our_suspicion(health):
     talk = Talk(peers=(1, 2))
 
-    talk.machine.answer(PushPull(False, (state(1, health),)), place(2), talk.now)
+    talk.machine.answer(push_pull((state(1, health),)), place(2), talk.now)
 
     assert talk.member(1).health is Health.SUSPECT
 
@@ -272,7 +276,7 @@ def test_death_in_a_table_is_but_our_suspicion(health):
 def test_a_departure_in_a_table_is_a_departure():
     talk = Talk(peers=(1, 2))
 
-    talk.machine.answer(PushPull(False, (state(1, Health.LEFT),)), place(2), talk.now)
+    talk.machine.answer(push_pull((state(1, Health.LEFT),)), place(2), talk.now)
 
     assert talk.member(1).health is Health.LEFT
 
@@ -282,7 +286,7 @@ def test_one_foreign_version_refuses_the_whole_exchange():
     serf = bytes((1, 5, 2, 2, 5, 5))
 
     _, effects = talk.machine.answer(
-        PushPull(True, (state(2), state(3, versions=serf))), place(2), talk.now
+        push_pull((state(2), state(3, versions=serf))), place(2), talk.now
     )
 
     assert talk.member(2) is None
@@ -295,7 +299,7 @@ def test_our_state_goes_to_wayout_members_alone():
 
     answers = [
         Assembler(Envelope(), dialler=True).feed(
-            talk.machine.answer(PushPull(True, (state(2, meta=meta),)), place(2), talk.now)[0]
+            talk.machine.answer(push_pull((state(2, meta=meta),)), place(2), talk.now)[0]
         )
         for meta in (b"", OURS)
     ]
@@ -308,7 +312,7 @@ def test_the_state_of_a_peer_is_told_with_its_name():
     talk = Talk(peers=(1,))
     data = own.pack(own.STATE, [b"n1", {"claims": 1}])
 
-    _, effects = talk.machine.answer(PushPull(True, (state(1),), data), place(1), talk.now)
+    _, effects = talk.machine.answer(push_pull((state(1),), data), place(1), talk.now)
 
     assert events.StateReceived("n1", {"claims": 1}, join=True) in effects.events
 
@@ -330,7 +334,7 @@ def test_nobody_pinging_us_after_a_join_means_that_it_was_refused():
     talk.keep(talk.machine.set_seeds((place(1),), talk.now))
     dial, _ = talk.dialled()[0]
 
-    talk.keep(talk.machine.replied(dial.token, PushPull(True, (state(1),)), talk.now))
+    talk.keep(talk.machine.replied(dial.token, push_pull((state(1),)), talk.now))
     talk.run(11.0)
 
     failures = [each for each in talk.told(events.SyncFailed) if each.reason == "not_accepted"]
