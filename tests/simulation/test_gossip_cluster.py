@@ -1,5 +1,7 @@
 """Claims about a cluster, in virtual time."""
 
+from itertools import pairwise
+
 import pytest
 
 from gossip import events

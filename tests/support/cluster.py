@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import TYPE_CHECKING
 
+from gossip.events import Contact
 from gossip.machine import Machine
 from gossip.peer import Address, Health, Identity
 from gossip.tuning import Tuning
@@ -173,8 +174,9 @@ class Cluster:
         ]
 
     def history(self):
+        """Everything that was told, in a form that does not depend on the order of sets."""
         return [
-            (at, host.name, repr(event))
+            (at, host.name, _plain(event))
             for host in self.hosts.values()
             for at, event in host.events
         ]
@@ -244,3 +246,9 @@ class Cluster:
             return
         message = reply and Assembler(self.envelope, dialler=True).feed(reply)
         self._perform(caller, caller.machine.replied(token, message, self.now))
+
+
+def _plain(event):
+    if isinstance(event, Contact):
+        return f"Contact {sorted(event.answered)} {sorted(event.asked)} {event.since}"
+    return repr(event)
