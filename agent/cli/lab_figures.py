@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from agent.cli.act import Duration
-from agent.cli.asking import json_option, print_json
+from agent.cli.asking import EXIT_FAILED, complain, json_option, print_json
 from agent.cli.lab_words import (
     FEWEST,
     find,
@@ -18,6 +18,7 @@ from agent.cli.lab_words import (
     set_option,
     told,
 )
+from agent.lab.processes import LabError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -86,6 +87,12 @@ def observe(name: str | None, seconds: float, every: float | None, *, as_json: b
     metavar="N",
     help="How often.",
 )
+@click.option(
+    "--seconds",
+    type=Duration(),
+    metavar="TIME",
+    help="How long to watch before the fault is undone [default: until all IPs have moved].",
+)
 @nodes_option
 @ips_option
 @set_option
@@ -93,18 +100,20 @@ def observe(name: str | None, seconds: float, every: float | None, *, as_json: b
 @json_option
 @told
 def measure(  # noqa: PLR0913 - one argument for each option
+    *,
     name: str | None,
     fault: str,
     repeat: int,
+    seconds: float | None,
     nodes: int,
     ips: int,
     sets: tuple[str, ...],
-    *,
     as_json: bool,
-) -> None:
+) -> int:
     """Do a fault again and again, and tell for how long IPs had no owner, or two.
 
-    In a lab of its own, or in a running one that is named.
+    In a lab of its own, or in a running one that is named. Where the cluster does not come to
+    rest any more, it ends with what was measured until then, and exit code 1.
     """
     from agent.lab import measure as work
     from agent.lab.observation import Observation
@@ -112,16 +121,23 @@ def measure(  # noqa: PLR0913 - one argument for each option
     if nodes < FEWEST:
         raise click.BadParameter(f"a take-over takes {FEWEST} nodes", param_hint="--nodes")
     done: list[Trial] = []
+    problem = None
     with _lab(name, nodes, ips, sets) as found, Observation(found.network, found.ips) as seen:
-        for trial in work.trials(found, seen, fault, repeat):
-            done.append(trial)
-            if not as_json:
-                _tell(trial, len(done), repeat)
-        figures = work.document(found, seen, fault, done)
+        try:
+            for trial in work.trials(found, seen, fault, repeat, seconds):
+                done.append(trial)
+                if not as_json:
+                    _tell(trial, len(done), repeat)
+        except LabError as error:
+            problem = str(error)
+        figures = {**work.document(found, seen, fault, done), "problem": problem}
     if as_json:
         print_json(figures)
     else:
         _show_figures(figures, work.KINDS[fault].does)
+    if problem is not None:
+        complain("error", [f"after {len(done)} of {repeat} times, {problem}"])
+    return EXIT_FAILED if problem is not None else 0
 
 
 @contextlib.contextmanager
