@@ -6,6 +6,7 @@ as they like, and all nodes that heard the same claims agree.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from ipaddress import ip_address
 from typing import TYPE_CHECKING
 
@@ -19,45 +20,80 @@ if TYPE_CHECKING:
 
 CLAIMS_MAX = 20_000
 """Addresses that claims are kept for; more than any cluster has egress IPs."""
+FOREIGN_MAX = 2_000
+"""Of those, addresses that no egress here names."""
+FOREIGN_KEPT = 600.0
+"""Seconds after which what no egress names any more is forgotten."""
 EPOCH_MAX = (1 << 53) - 1
 NAME_MAX = 253
+LATEST = 1e11
 FIELDS = 6
+ROW_BYTES = 29
+"""The most that a packed claim takes beside the bytes of its address and names."""
 
 Plain = None | bool | int | float | str | bytes | list["Plain"] | dict[str, "Plain"]
 
 
-def position(claim: Claim, seed: str = "") -> tuple[int, float, str, bool, str]:
-    """Claims on one address in order: the greatest wins.
+def beats(claim: Claim, other: Claim, seed: str = "") -> bool:
+    """Which of two claims on one address wins; of equal ones neither does.
 
     A higher epoch wins; equal epochs (two that bound without hearing each other) go by score and
-    name; a release beats the holding of the same owner at the same epoch.
+    name; a release beats the holding of the same owner at the same epoch. The rest only makes
+    sure that everybody keeps the same one.
     """
-    weight = score(claim.ip, claim.owner, seed)
-    return claim.epoch, weight, claim.owner, not claim.held, claim.to or ""
+    if claim.epoch != other.epoch:
+        return claim.epoch > other.epoch
+    if claim.owner != other.owner:
+        mine, theirs = score(claim.ip, claim.owner, seed), score(claim.ip, other.owner, seed)
+        return (mine, claim.owner) > (theirs, other.owner)
+    return (not claim.held, claim.to or "", claim.at) > (not other.held, other.to or "", other.at)
 
 
 class Claims:
-    """The top claim on each address; owned by the controller."""
+    """The top claim on each address; owned by the controller.
+
+    Addresses that no egress here names count as foreign. They are kept for a while, since this
+    node may be the one whose configuration is behind, but only so many.
+    """
 
     def __init__(self, seed: str = "") -> None:
         self._seed = seed
         self._tops: dict[IP, Claim] = {}
+        self._since: dict[IP, float] = {}
+        self._changed: dict[IP, int] = {}
+        self._wanted: Collection[IP] | None = None
+        self._foreign: dict[IP, float] = {}
         self.version = 0
 
     def __len__(self) -> int:
         return len(self._tops)
 
-    def fold(self, claim: Claim) -> bool:
+    def fold(self, claim: Claim, now: float = 0.0) -> bool:
         """Take a claim in; whether it became the top one (an equal one did not)."""
         top = self._tops.get(claim.ip)
         if top is None:
-            if len(self._tops) >= CLAIMS_MAX:
+            if not self._admits(claim.ip, now):
                 return False
-        elif position(claim, self._seed) <= position(top, self._seed):
+        elif not beats(claim, top, self._seed):
             return False
+        if top is None or (top.owner, top.held) != (claim.owner, claim.held):
+            self._since[claim.ip] = now
         self._tops[claim.ip] = claim
-        self.version += 1
+        self._note(claim.ip)
         return True
+
+    def since(self, ip: IP) -> float:
+        """When this node first heard that the address is with whom it is now (loop seconds)."""
+        return self._since.get(ip, 0.0)
+
+    def changes(self, version: int) -> list[IP]:
+        """Addresses whose top claim is another one than at that version."""
+        found = []
+        for ip in reversed(self._changed):
+            if self._changed[ip] <= version:
+                break
+            found.append(ip)
+        return found
 
     def top(self, ip: IP) -> Claim | None:
         """The claim that counts."""
@@ -72,11 +108,32 @@ class Claims:
         """Addresses that `name` claims to carry."""
         return tuple(ip for ip, top in self._tops.items() if top.held and top.owner == name)
 
-    def forget(self, wanted: Collection[IP]) -> None:
-        """Drop released claims on addresses that no egress names any more."""
-        stale = [ip for ip, top in self._tops.items() if ip not in wanted and not top.held]
-        for ip in stale:
-            del self._tops[ip]
+    def want(self, wanted: Collection[IP], now: float) -> None:
+        """Say which addresses egresses name; others are forgotten after a while."""
+        self._wanted = wanted
+        self._foreign = {ip: self._foreign.get(ip, now) for ip in self._tops if ip not in wanted}
+        for ip, since in list(self._foreign.items()):
+            if now - since >= FOREIGN_KEPT:
+                self._drop(ip)
+
+    def _admits(self, ip: IP, now: float) -> bool:
+        """Whether there is room for a claim on an address that has none yet."""
+        if self._wanted is None or ip in self._wanted:
+            return len(self._tops) < CLAIMS_MAX
+        if len(self._foreign) >= FOREIGN_MAX:
+            return False
+        self._foreign[ip] = now
+        return True
+
+    def _note(self, ip: IP) -> None:
+        self.version += 1
+        self._changed.pop(ip, None)
+        self._changed[ip] = self.version
+
+    def _drop(self, ip: IP) -> None:
+        del self._tops[ip], self._foreign[ip]
+        self._since.pop(ip, None)
+        self._note(ip)
 
     def to_plain(self, claims: Iterable[Claim] | None = None) -> list[Plain]:
         """Plain data for gossip: of `claims`, or of every top one."""
@@ -92,12 +149,13 @@ class Claims:
         return tuple(map(_claim, value))
 
     def pages(self, claims: Sequence[Claim], size: int) -> Iterable[list[Plain]]:
-        """Plain data of `claims` in pages that take at most about `size` bytes each."""
+        """Plain data of `claims` in pages whose rows take at most `size` bytes (one row may)."""
         page: list[Plain] = []
         used = 0
         for claim in claims:
             row = _row(claim)
-            cost = 24 + len(claim.ip.packed) + len(claim.owner) + len(claim.to or "")
+            names = len(claim.owner.encode()) + len((claim.to or "").encode())
+            cost = ROW_BYTES + len(claim.ip.packed) + names
             if page and used + cost > size:
                 yield page
                 page, used = [], 0
@@ -105,6 +163,11 @@ class Claims:
             used += cost
         if page:
             yield page
+
+
+@lru_cache(maxsize=CLAIMS_MAX)
+def _address(packed: bytes) -> IP:
+    return ip_address(packed)
 
 
 def _row(claim: Claim) -> list[Plain]:
@@ -122,10 +185,11 @@ def _claim(row: object) -> Claim:
         raise ValueError("a claim with an impossible epoch")
     if not isinstance(held, bool):
         raise ValueError("a claim that neither holds nor releases")  # noqa: TRY004 - as above
-    if not isinstance(at, int | float) or not 0 <= at < 1e11:  # noqa: PLR2004 - year 5138
+    # Year 5138; what is not a number is not within bounds either.
+    if not isinstance(at, int | float) or isinstance(at, bool) or not 0 <= at < LATEST:
         raise ValueError("a claim at an impossible time")
     heir = None if to is None else _name(to)
-    return Claim(ip_address(packed), epoch, _name(owner), held, float(at), heir)
+    return Claim(_address(packed), epoch, _name(owner), held, float(at), heir)
 
 
 def _name(value: object) -> str:

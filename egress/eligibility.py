@@ -2,43 +2,107 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
-    from egress.model import Candidate, Egress, Expression, Selector
-
-GONE, UNREACHABLE, SELECTOR, NO_SUBNET = "gone", "unreachable", "selector", "no_subnet"
-OWN_ADDRESS = "own_address"
+    from egress.model import IP, Candidate, Egress, Expression, Network, Selector
 
 
-def refusal(candidate: Candidate, egress: Egress) -> str | None:
+class Refusal(StrEnum):
+    """Why a member may not be given an egress now. The set is closed: words become labels.
+
+    The first block is what others see of it, the second what it says of itself, the third is
+    about this egress.
+    """
+
+    GONE = "gone"
+    LEFT = "left"
+    UNREACHABLE = "unreachable"
+    RESTARTING = "restarting"
+
+    NOT_ELIGIBLE = "not_eligible"
+    MAINTENANCE = "maintenance"
+    DRAINING = "draining"
+    STOPPING = "stopping"
+    ISOLATED = "isolated"
+    DAMPED = "damped"
+    STARTING = "starting"
+    NO_CARRIER = "no_carrier"
+    UNFIT = "unfit"
+    """Anything else, of a member that is newer than we are."""
+
+    SELECTOR = "selector"
+    NO_SUBNET = "no_subnet"
+
+
+class Vacancy(StrEnum):
+    """Why an egress has no owner."""
+
+    OWN_ADDRESS = "own_address"
+    """A member has the address as its own."""
+    FAILOVER_NONE = "failover_none"
+    """It may only live on one node, and that one cannot."""
+    NO_CAPACITY = "no_capacity"
+    NO_ELIGIBLE_NODE = "no_eligible_node"
+
+
+def refusal(candidate: Candidate, egress: Egress) -> Refusal | None:
     """Why `candidate` may not be given `egress` now; None when it may."""
-    if not candidate.present or candidate.left:
-        return GONE
+    return unwell(candidate) or misfit(candidate, egress)
+
+
+def unwell(candidate: Candidate) -> Refusal | None:
+    """Why it may be given nothing at all now."""
+    if candidate.left:
+        return Refusal.LEFT
+    if not candidate.present:
+        return Refusal.GONE
     if candidate.unreachable:
-        return UNREACHABLE
-    return unfit(candidate, egress)
+        return Refusal.UNREACHABLE
+    if candidate.restarting:
+        return Refusal.RESTARTING
+    return unwilling(candidate)
 
 
-def unfit(candidate: Candidate, egress: Egress) -> str | None:
-    """Why a living `candidate` may not carry `egress`, by what it says of itself."""
+def unwilling(candidate: Candidate) -> Refusal | None:
+    """Why it wants nothing, by its own word."""
     if candidate.reasons:
-        return candidate.reasons[0]
+        reason = candidate.reasons[0]
+        return Refusal(reason) if reason in _WORDS else Refusal.UNFIT
+    return None if candidate.weight > 0 else Refusal.NOT_ELIGIBLE
+
+
+def stands(candidate: Candidate) -> bool:
+    """Whether it may ever be given anything; a mere lapse does not count."""
+    return candidate.weight > 0 and Refusal.NOT_ELIGIBLE not in candidate.reasons
+
+
+def misfit(candidate: Candidate, egress: Egress) -> Refusal | None:
+    """Why this egress is not for this candidate, well or not."""
     if not selects(egress.selector, dict(candidate.labels)):
-        return SELECTOR
-    if any(ip in candidate.addresses for ip in egress.ips):
-        return OWN_ADDRESS
-    if egress.interface is None and candidate.networks and not _reaches(candidate, egress):
-        return NO_SUBNET
+        return Refusal.SELECTOR
+    if egress.interface is None and not reaches(candidate.networks, egress.ips):
+        return Refusal.NO_SUBNET
     return None
 
 
-def _reaches(candidate: Candidate, egress: Egress) -> bool:
-    return all(
-        any(ip.version == net.version and ip in net for net in candidate.networks)
-        for ip in egress.ips
+def keeps(candidate: Candidate, egress: Egress) -> bool:
+    """Whether it may go on carrying what it carries: suspicion and a restart cost nothing."""
+    if not candidate.present or candidate.left:
+        return False
+    if candidate.restarting:
+        return True
+    word = unwell(candidate)
+    return word is Refusal.STARTING or (word is None and misfit(candidate, egress) is None)
+
+
+def reaches(networks: Sequence[Network], ips: Sequence[IP]) -> bool:
+    """Whether each address lies in one of the networks; yes while none are known."""
+    return not networks or all(
+        any(ip.version == net.version and ip in net for net in networks) for ip in ips
     )
 
 
@@ -63,3 +127,6 @@ def _meets(expression: Expression, labels: Mapping[str, str]) -> bool:
             return value is None
         case other:
             raise ValueError(f"no such operator: {other}")
+
+
+_WORDS = frozenset(Refusal)

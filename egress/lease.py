@@ -26,7 +26,7 @@ SHORTEST = 2.0
 
 
 class Verdict(Enum):
-    """`kept`: renewed in time. `straddled`: the send may have crossed the end. `lapsed`: too late."""
+    """`kept`: in time. `straddled`: the send may have crossed the end. `lapsed`: too late."""
 
     KEPT = "kept"
     STRADDLED = "straddled"

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from egress.claims import Claims
+from egress.claims import FOREIGN_KEPT, FOREIGN_MAX, Claims
 from egress.model import Claim
 
 IPS = [ip_address("192.0.2.40"), ip_address("2001:db8::40")]
@@ -17,7 +17,7 @@ claim = st.builds(
     epoch=st.integers(1, 4),
     owner=st.sampled_from("abc"),
     held=st.booleans(),
-    at=st.just(1.5e9),
+    at=st.sampled_from([0.0, 1.5e9]),
     to=st.none() | st.sampled_from("abc"),
 )
 anything = st.recursive(
@@ -82,6 +82,7 @@ def test_whatever_comes_is_claims_or_a_value_error(value):
         [b"\x0a\0\0\1", 1, "", True, 0.0, None],
         [b"\x0a\0\0\1", 1, "a", 1, 0.0, None],
         [b"\x0a\0\0\1", 1, "a", True, float("nan"), None],
+        [b"\x0a\0\0\1", 1, "a", True, True, None],
         [b"\x0a\0\0\1", 1, "a" * 300, True, 0.0, None],
         [b"\x0a\0\0\1", 1, "a"],
     ],
@@ -91,10 +92,57 @@ def test_an_impossible_claim_is_refused(row):
         Claims.read([row])
 
 
-def test_what_no_egress_names_and_nobody_holds_is_forgotten():
+def test_what_no_egress_names_is_forgotten_after_a_while():
     table = Claims()
-    table.fold(Claim(IPS[0], 1, "a", held=False))
-    table.fold(Claim(IPS[1], 1, "a", held=True))
-    table.forget(())
+    for ip in IPS:
+        table.fold(Claim(ip, 1, "a", held=True))
+    table.want({IPS[0]}, 100.0)
+    table.want({IPS[0]}, 100.0 + FOREIGN_KEPT - 1)
+    assert len(table) == 2
+
+    table.want({IPS[0]}, 100.0 + FOREIGN_KEPT)
+
+    assert table.held_by("a") == (IPS[0],)
+
+
+def test_what_is_wanted_again_in_time_is_kept():
+    table = Claims()
+    table.fold(Claim(IPS[0], 1, "a", held=True))
+    table.want((), 0.0)
+    table.want({IPS[0]}, FOREIGN_KEPT - 1)
+    table.want((), FOREIGN_KEPT)
 
     assert len(table) == 1
+
+
+def test_junk_leaves_room_for_what_egresses_name():
+    table = Claims()
+    table.want({IPS[0]}, 0.0)
+    junk = [Claim(ip_address(number), 1, "a", held=True) for number in range(1, FOREIGN_MAX + 2)]
+
+    assert [table.fold(each) for each in junk] == [True] * FOREIGN_MAX + [False]
+    assert table.fold(Claim(IPS[0], 1, "b", held=True))
+
+
+def test_changes_are_told_since_a_version():
+    table = Claims()
+    table.fold(Claim(IPS[0], 1, "a", held=True))
+    version = table.version
+    table.fold(Claim(IPS[1], 1, "a", held=True))
+    table.fold(Claim(IPS[1], 2, "a", held=True))
+    table.fold(Claim(IPS[0], 1, "a", held=True))
+
+    assert table.changes(version) == [IPS[1]]
+    assert table.changes(0) == [IPS[1], IPS[0]]
+    assert table.changes(table.version) == []
+
+
+def test_an_address_is_with_its_holder_since_it_changed_hands():
+    table = Claims()
+    table.fold(Claim(IPS[0], 1, "a", held=True), 10.0)
+    table.fold(Claim(IPS[0], 2, "a", held=True), 20.0)
+    assert table.since(IPS[0]) == 10.0
+
+    table.fold(Claim(IPS[0], 3, "b", held=True), 30.0)
+
+    assert table.since(IPS[0]) == 30.0
