@@ -203,8 +203,10 @@ class Cluster:
             return f"{name} sees {told['members']['alive']} of {members} members"
         for ip in self.ips:
             owner = carried.get(ip)
-            if owner is None or owners.setdefault(ip, owner) != owner:
-                return f"{name} knows no owner, or another than the rest, of {ip}"
+            if owner is None:
+                return f"{name} knows no owner of {ip}"
+            if owners.setdefault(ip, owner) != owner:
+                return f"{name} says that {ip} is owned by {owner}, others say {owners[ip]}"
         return None
 
     def _last_words(self, name: str) -> str:
