@@ -18,14 +18,13 @@ def plan(
     """Steps that turn `observed` into `desired`.
 
     Releases come first: a peer may be waiting for the address, and carrying it twice is worse
-    than carrying it a moment late. Only what wears our mark is touched, and what we bound before
-    somebody took the mark away (`known`, from the state directory). A wanted address whose
+    than carrying it a moment late. Only what is ours is touched. A wanted address whose
     interface is missing is left out.
     """
     host = {each.name for each in observed.interfaces}
-    ours = [each for each in observed.bound if each.ours or _stripped(each, known)]
-    good = {each.binding for each in ours if each.ours and _whole(each)}
-    surplus = sorted({each.binding for each in ours} - desired, key=_order)
+    ours = {each.binding: each for each in observed.bound if _ours(each, known)}
+    good = {binding for binding, each in ours.items() if _sound(each)}
+    surplus = sorted(ours.keys() - desired, key=_order)
     missing = sorted((each for each in desired - good if each.interface in host), key=_order)
     steps: list[Step] = [Unbind(binding) for binding in surplus]
     for binding in missing:
@@ -33,13 +32,23 @@ def plan(
     return tuple(steps)
 
 
-def _stripped(bound: Bound, known: frozenset[Binding]) -> bool:
-    """A foreign `ip addr replace` takes mark and lifetime away (kernel fact K56)."""
-    return bound.binding in known and _whole(bound)
+def _ours(bound: Bound, known: frozenset[Binding]) -> bool:
+    """What wears our mark, and what we bound before somebody took it away (kernel fact K56).
+
+    With another prefix it is not ours, mark or no mark, for we never bind one. To take it off
+    would take more than a binding says.
+    """
+    whole = bound.prefix == bound.binding.ip.max_prefixlen
+    return whole and (bound.ours or bound.binding in known)
 
 
-def _whole(bound: Bound) -> bool:
-    return bound.prefix == bound.binding.ip.max_prefixlen
+def _sound(bound: Bound) -> bool:
+    """Whether nothing needs doing about it.
+
+    Without the mark it does, if the lifetime went with it; before Linux 5.18 there are no marks.
+    An address that failed its duplicate detection is deleted and bound again (K05b).
+    """
+    return bound.usable and (bound.ours or bound.valid is not None)
 
 
 def _order(binding: Binding) -> tuple[str, tuple[int, int, str]]:
