@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from agent import history, status, wiring, world
+from agent import history, notices, status, wiring, world
 from agent.inputs import (
     ClaimsHeard,
     ContactReported,
@@ -328,6 +328,7 @@ class Controller:
             unready=() if view.ready else world.unready(self._world, now),
         )
         parts.metrics.owned([str(ip) for ip in carried], status.states(self.snapshot))
+        parts.publisher.notices(notices.of(decision.conditions), now)
         self._tell(decision)
         async with self.turned:
             self.turned.notify_all()
@@ -340,7 +341,7 @@ class Controller:
             metrics.move_finished(move.cause, history.phases(move))
         for ip, condition in decision.conditions.items():
             if self._conditions.get(ip) != condition:
-                log.warning("egress.condition", ip=str(ip), reason=status.told(condition))
+                log.warning("egress.condition", ip=str(ip), reason=status.told(ip, condition))
                 if condition.kind is Kind.ADDRESS_CONFLICT:
                     metrics.conflict_found()
         for ip, phase in decision.phases.items():

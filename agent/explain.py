@@ -54,7 +54,7 @@ def _address(shot: Snapshot, ip: IP) -> Document:
         "detail": phase.detail if phase is not None else None,
         "interface": place.interface if place is not None else None,
         "place": place.reason if place is not None else None,
-        "condition": status.told(condition) if condition is not None else None,
+        "condition": status.told(ip, condition) if condition is not None else None,
     }
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Self
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from agent.notices import Notice
     from config.schema.settings import Settings
     from egress.model import IP, Binding, Claim, Reply
     from gossip.peer import Member
@@ -46,6 +47,17 @@ class ClaimsHeard:
         """The newest word of each owner on each address; which one wins is decided later."""
         known = {(claim.ip, claim.owner): claim for claim in (*older.claims, *self.claims)}
         return type(self)(tuple(known.values()))
+
+
+@dataclass(frozen=True, slots=True)
+class NoticesHeard:
+    """What members say is wrong with addresses; the newest word of each member counts."""
+
+    notices: Mapping[str, tuple[Notice, ...]]
+
+    def after(self, older: Self) -> Self:
+        """Each member speaks for itself."""
+        return type(self)({**older.notices, **self.notices})
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +150,7 @@ Input = (
     MembersChanged
     | MembersSeen
     | ClaimsHeard
+    | NoticesHeard
     | ContactReported
     | GatewayAnswered
     | KernelChanged

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from agent.inputs import ClaimsHeard, LeaseLapsed, RivalsHeard, WireAnswered
+from agent.inputs import ClaimsHeard, LeaseLapsed, NoticesHeard, RivalsHeard, WireAnswered
 
 if TYPE_CHECKING:
     from agent.inputs import Input
@@ -47,6 +47,8 @@ def _sum(older: Input, newer: Input) -> Input:
         case (LeaseLapsed(), LeaseLapsed()):
             return newer.after(older)
         case (RivalsHeard(), RivalsHeard()):
+            return newer.after(older)
+        case (NoticesHeard(), NoticesHeard()):
             return newer.after(older)
         case _:
             return newer

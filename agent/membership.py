@@ -6,7 +6,14 @@ from typing import TYPE_CHECKING, assert_never
 
 import structlog
 
-from agent.inputs import ClaimsHeard, ContactReported, MembersChanged, MembersSeen
+from agent import notices
+from agent.inputs import (
+    ClaimsHeard,
+    ContactReported,
+    MembersChanged,
+    MembersSeen,
+    NoticesHeard,
+)
 from gossip import events
 from gossip.peer import Health
 
@@ -22,6 +29,8 @@ if TYPE_CHECKING:
 
 CLAIMS_KIND = 32
 """Kind number of claims among our own messages."""
+NOTICES_KIND = 33
+"""Kind number of notices: all that the sender has to say, replacing what it said before."""
 
 log = structlog.get_logger("wayout.gossip")
 
@@ -115,7 +124,11 @@ class Membership:
         self._mailbox.put(MembersChanged())
 
     def _application(self, event: events.UserMessage | events.StateReceived) -> None:
-        if isinstance(event, events.UserMessage) and event.kind != CLAIMS_KIND:
+        kind = event.kind if isinstance(event, events.UserMessage) else CLAIMS_KIND
+        if kind == NOTICES_KIND:
+            self._notices(event)
+            return
+        if kind != CLAIMS_KIND:
             self._metrics.dropped("unknown_kind")
             return
         try:
@@ -126,6 +139,15 @@ class Membership:
             return
         if claims:
             self._mailbox.put(ClaimsHeard(claims))
+
+    def _notices(self, event: events.UserMessage | events.StateReceived) -> None:
+        try:
+            said = notices.read(event.value)
+        except ValueError as error:
+            self._metrics.dropped("bad_notices")
+            log.debug("gossip.notices_refused", peer=event.sender, reason=str(error))
+            return
+        self._mailbox.put(NoticesHeard({event.sender: said}))
 
     def _sync(self, event: events.Synced | events.SyncFailed) -> None:
         if isinstance(event, events.Synced):

@@ -7,19 +7,23 @@ from typing import TYPE_CHECKING
 import structlog
 
 from agent import facts
-from agent.membership import CLAIMS_KIND
+from agent.membership import CLAIMS_KIND, NOTICES_KIND
+from agent.notices import to_plain
 from gossip.peer import Health
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from agent.facts import Facts
+    from agent.notices import Notice
     from egress.claims import Claims
     from egress.model import Claim
     from gossip.node import Node
 
 DIRECT_PEERS = 16
 """Up to so many members hear a claim at once and directly; more hear it by gossip."""
+NOTICES_PERIOD = 10.0
+"""Seconds after which notices are said again, for members that came later."""
 PAGE_BYTES = 1100
 """Claims in one datagram: what is left of 1400 bytes after every layer."""
 
@@ -34,6 +38,8 @@ class Publisher:
         self._node = node
         self._claims = claims
         self._said: Facts | None = None
+        self._noticed: tuple[Notice, ...] = ()
+        self._noticed_at = 0.0
         self._carrying = False
 
     def facts(self, own: Facts, now: float) -> None:
@@ -54,6 +60,17 @@ class Publisher:
             for name in self._listeners(claims):
                 self._node.perform(machine.send(name, CLAIMS_KIND, page, now))
             self._node.perform(machine.broadcast(CLAIMS_KIND, page, now))
+
+    def notices(self, notices: tuple[Notice, ...], now: float) -> None:
+        """What is wrong with addresses here, when it changed; and now and then for newcomers."""
+        stale = bool(notices) and now - self._noticed_at >= NOTICES_PERIOD
+        if notices != self._noticed or stale:
+            self._noticed, self._noticed_at = notices, now
+            value = to_plain(notices)
+            machine = self._node.machine
+            self._node.perform(
+                machine.broadcast(NOTICES_KIND, value, now, about=f"notices of {self._me}")
+            )
 
     def state(self) -> None:
         """What a peer gets with every push/pull: the top claim on each address."""

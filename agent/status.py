@@ -8,11 +8,12 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from agent import facts
+from agent import facts, notices
 from egress.decision import Kind
 
 if TYPE_CHECKING:
     from agent.desk import Document
+    from agent.notices import Notice
     from agent.snapshot import Snapshot
     from egress.decision import Condition
     from egress.model import IP, Assignment, Egress
@@ -160,9 +161,9 @@ def _standby(assignment: Assignment | None, owner: str | None) -> str | None:
 def _state(
     shot: Snapshot, ip: IP, owner: str | None, assignment: Assignment | None
 ) -> tuple[str, str | None]:
-    condition = shot.conditions.get(ip)
-    said = told(condition) if condition is not None else None
-    if condition is not None and condition.kind is Kind.ADDRESS_CONFLICT:
+    notice = _notice(shot, ip, assignment)
+    said = notice.text if notice is not None else None
+    if notice is not None and notice.kind == Kind.ADDRESS_CONFLICT.value:
         return "conflict", said
     if owner is not None and (assignment is None or assignment.owner in {owner, None}):
         return "assigned", said
@@ -172,11 +173,16 @@ def _state(
     return "unassigned", said or reason
 
 
-def told(condition: Condition) -> str:
-    """A condition in one line: its kind, who answers, and what it is about."""
-    parts = [condition.kind.value]
-    if condition.mac is not None:
-        parts.append(f"{condition.mac} answers")
-    if condition.detail:
-        parts.append(condition.detail)
-    return ": ".join(parts)
+def _notice(shot: Snapshot, ip: IP, assignment: Assignment | None) -> Notice | None:
+    """What is wrong with an address: the word of the elected member, or else ours."""
+    elected = assignment.owner if assignment is not None else None
+    if elected is not None and elected != shot.world.me:
+        said = shot.world.notices.get(elected, ())
+        return next((each for each in said if each.ip == ip), None)
+    condition = shot.conditions.get(ip)
+    return None if condition is None else notices.of({ip: condition})[0]
+
+
+def told(ip: IP, condition: Condition) -> str:
+    """A condition in one line."""
+    return notices.of({ip: condition})[0].text

@@ -19,6 +19,7 @@ from agent.inputs import (
     LeaseLapsed,
     MembersChanged,
     MembersSeen,
+    NoticesHeard,
     Nudged,
     RivalsHeard,
     SettingsChanged,
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
     from agent.facts import Facts
     from agent.inputs import Input
+    from agent.notices import Notice
     from config.schema.settings import Settings
     from egress.model import IP
     from gossip.peer import Member
@@ -41,7 +43,8 @@ if TYPE_CHECKING:
 class World:
     """One moment. `healthy` tells since when each member has been present and eligible.
 
-    `seeds`: the literal seeds as `host:port`, this node excluded.
+    `seeds`: the literal seeds as `host:port`, this node excluded. `notices`: what other members
+    say is wrong with addresses.
     """
 
     me: str
@@ -57,6 +60,7 @@ class World:
     synced: bool = False
     healthy: Mapping[str, float] = field(default_factory=dict)
     contact: ContactReported | None = None
+    notices: Mapping[str, tuple[Notice, ...]] = field(default_factory=dict)
     observed: Observed = field(default_factory=Observed)
     draining: bool = False
     drain_until: float | None = None
@@ -75,6 +79,9 @@ def fold(world: World, item: Input, now: float) -> World:
             return _members(world, item, now)
         case ContactReported():
             return replace(world, contact=item)
+        case NoticesHeard(heard):
+            known = {**world.notices, **heard}
+            return replace(world, notices={name: said for name, said in known.items() if said})
         case SettingsChanged():
             return replace(
                 world,
@@ -83,16 +90,20 @@ def fold(world: World, item: Input, now: float) -> World:
                 cluster_digest=item.cluster_digest,
                 node_digest=item.node_digest,
             )
-        case DrainWished():
-            return replace(world, draining=item.draining, drain_until=item.until)
-        case StopWished():
-            return replace(world, stopping=True, keep=item.keep)
+        case DrainWished() | StopWished():
+            return _wished(world, item)
         case MembersChanged() | ClaimsHeard() | KernelChanged() | WireAnswered() | LeaseLapsed():
             return world
         case RivalsHeard() | GatewayAnswered() | Nudged():
             return world
         case _:
             assert_never(item)
+
+
+def _wished(world: World, wish: DrainWished | StopWished) -> World:
+    if isinstance(wish, StopWished):
+        return replace(world, stopping=True, keep=wish.keep)
+    return replace(world, draining=wish.draining, drain_until=wish.until)
 
 
 def _members(world: World, seen: MembersSeen, now: float) -> World:

@@ -100,20 +100,22 @@ class Cluster:
         """Nodes whose daemon runs and is not stopped."""
         return tuple(name for name in self.nodes if self.state(name) == "running")
 
-    @property
-    def living(self) -> bool:
-        """Whether any daemon is left that could settle something."""
-        return any(self.state(name) in ("running", "paused") for name in self.nodes)
-
     def state(self, name: str) -> str:
-        """One of running, paused, ended, killed."""
+        """One of running, paused, ended (as we wished), crashed (as nobody did), killed."""
         self.node(name)
         daemon = self.record.daemons.get(name)
         if name in self.record.killed:
             return "killed"
-        if daemon is None or not daemon.alive:
+        if daemon is None:
             return "ended"
+        if not daemon.alive:
+            return "crashed"
         return "paused" if daemon.stopped else "running"
+
+    def ended(self, name: str) -> None:
+        """Note that the daemon of a node has ended because we wished it."""
+        self.record.daemons.pop(name, None)
+        self.record.save()
 
     def node(self, name: str) -> Place:
         """The place of a node; LabError if there is none of that name."""
@@ -168,15 +170,19 @@ class Cluster:
         """
         limit = time.monotonic() + patience
         while True:
+            self._require_no_crash()
             owners: dict[str, str] = {}
             why = self._trouble(owners, members=members)
             if why is None:
                 return owners
-            if not self.living:
-                raise LabError(why)
             if time.monotonic() > limit:
                 raise LabError(f"the cluster has not settled after {patience:g} s, {why}")
             rest(SETTLE_POLL)
+
+    def _require_no_crash(self) -> None:
+        for name in self.nodes:
+            if self.state(name) == "crashed":
+                raise LabError(f"the daemon of {name} has crashed, {self._last_words(name)}")
 
     def _trouble(self, owners: dict[str, str], *, members: bool) -> str | None:
         """Why they do not agree yet, None if they do; on what goes into `owners`."""
@@ -185,9 +191,6 @@ class Cluster:
             why = self._doubt(name, owners, len(running) if members else None)
             if why is not None:
                 return why
-        ended = [each for each in self.nodes if self.state(each) == "ended"]
-        if ended and not running:
-            return f"{ended[0]} has ended, {self._last_words(ended[0])}"
         return None if running else "no daemon runs"
 
     def _doubt(self, name: str, owners: dict[str, str], members: int | None) -> str | None:

@@ -34,7 +34,7 @@ FAULTS = ("gossip", "peers", "loss")
 
 def kill(cluster: Cluster, name: str) -> float:
     """The host dies; the moment before its cable was cut."""
-    _must(cluster, name, "running", "paused", "ended")
+    _must(cluster, name, "running", "paused", "ended", "crashed")
     began = time.monotonic()
     cluster.network.unplug(name)
     crash(cluster, name)
@@ -53,6 +53,7 @@ def crash(cluster: Cluster, name: str) -> float:
     if daemon is not None:
         send(daemon, signal.SIGKILL)
         wait(daemon, STOP_PATIENCE)
+        cluster.ended(name)
     return began
 
 
@@ -60,14 +61,6 @@ def stop(cluster: Cluster, name: str, *, patience: float = STOP_PATIENCE) -> flo
     """SIGTERM, and wait for the end; the moment before. LabError if it does not end."""
     _must(cluster, name, "running")
     return _ended(cluster, name, signal.SIGTERM, patience)
-
-
-def terminate(cluster: Cluster, name: str) -> float:
-    """SIGTERM, without waiting; the moment before."""
-    _must(cluster, name, "running")
-    began = time.monotonic()
-    send(cluster.record.daemons[name], signal.SIGTERM)
-    return began
 
 
 def pause(cluster: Cluster, name: str) -> float:
@@ -100,7 +93,7 @@ def restart(cluster: Cluster, name: str, *, patience: float = STOP_PATIENCE) -> 
 
 def cut(cluster: Cluster, name: str, *, only: str | None = None) -> float:
     """Pull the cable, or drop `only` gossip, or only what goes to peers; the moment before."""
-    _must(cluster, name, "running", "paused", "ended")
+    _must(cluster, name, "running", "paused", "ended", "crashed")
     began = time.monotonic()
     match only:
         case None:
@@ -116,7 +109,7 @@ def cut(cluster: Cluster, name: str, *, only: str | None = None) -> float:
 
 def lose(cluster: Cluster, name: str, percent: int) -> float:
     """Drop a share of what goes to and from other nodes; 0 ends it. The moment before."""
-    _must(cluster, name, "running", "paused", "ended")
+    _must(cluster, name, "running", "paused", "ended", "crashed")
     began = time.monotonic()
     share = "" if percent == EVERYTHING else f"numgen random mod {EVERYTHING} < {percent} "
     rules = [f"{share}drop"] if percent else []
@@ -126,7 +119,7 @@ def lose(cluster: Cluster, name: str, percent: int) -> float:
 
 def heal(cluster: Cluster, name: str) -> float:
     """Undo every cut and loss; the moment before."""
-    _must(cluster, name, "running", "paused", "ended")
+    _must(cluster, name, "running", "paused", "ended", "crashed")
     began = time.monotonic()
     cluster.network.plug(name)
     if find("nft"):
@@ -165,6 +158,7 @@ def _ended(cluster: Cluster, name: str, number: signal.Signals, patience: float)
             f"{name} has not ended {patience:g} s after {number.name}, "
             f"its log is {cluster.file(name, 'log')}"
         )
+    cluster.ended(name)
     return began
 
 

@@ -36,8 +36,8 @@ class Record:
     """One lab.
 
     `owner` is the command that removes it at its own end (a demo); None for one that stays.
-    `daemons` has the last process of each node, running or not; `killed` are the nodes whose
-    host is dead. `sets` are options given to every daemon.
+    `daemons` are those that should run, `killed` the nodes whose host is dead. `sets` are
+    options given to every daemon.
     """
 
     name: str
