@@ -5,6 +5,7 @@ Parts leave datagrams, dials and events here; the machine hands them out as one 
 
 from __future__ import annotations
 
+import math
 from itertools import count
 from typing import TYPE_CHECKING, Protocol
 
@@ -65,6 +66,7 @@ class Local:
             addressing.pack(identity.address.host), identity.address.port, identity.name
         )
         self.leaving = False
+        self.heard_at = -math.inf
         self.asked: dict[int, Asker] = {}
         self._sequence = 0
         self._tokens = count(1)

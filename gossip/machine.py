@@ -326,6 +326,7 @@ class Machine:
         self._watch.postpone(seconds, now)
 
     def _heard(self, source: Address, now: float) -> None:
+        self._local.heard_at = now
         self._contact.heard(now)
         if self._watch.places and (name := self._watch.places.get(source)) is not None:
             self._watch.heard(name, now)

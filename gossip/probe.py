@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 NACK_PROTOCOL = 4
 TCP_PROTOCOL = 3
 BLOCKED_MAX = 1024
+ALONE = 10.0
+"""Seconds without a word from anybody after which even the unwell may accuse."""
 
 
 class Round:
@@ -181,7 +183,9 @@ class Prober:
             self._hearsay.reached(target.name, now)
             self._note_blocked(target.name)
             return
-        distrust = local.tuning.additions and local.awareness.degraded(now)
+        # Who hears nobody at all is alone, and then there is nobody to be wronged either.
+        alone = now - local.heard_at > ALONE
+        distrust = local.tuning.additions and local.awareness.degraded(now) and not alone
         local.feel(probe.asked - probe.nacks if probe.asked else 1)
         if not distrust:
             self._hearsay.suspect(Suspect(target.incarnation, target.name, local.name), now)

@@ -108,9 +108,9 @@ class Roster:
 
     def at(self, address: Address) -> Record | None:
         """The present member that lives there, or else a dead one."""
-        found = None
+        found, host, port = None, address.host, address.port
         for record in self.records.values():
-            if record.address == address:
+            if record.address.host == host and record.address.port == port:
                 if record.health.present:
                     return record
                 found = record

@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from gossip.peer import Health
+from gossip.tuning import retransmissions
 from gossip.wire import compound
 
 if TYPE_CHECKING:
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 
 SMALL = 16
 """Up to so many members, a flood goes to everybody at once."""
+CHANCES = 2
+"""Transmissions that a flood is still worth where it went to everybody."""
 
 
 class Spread:
@@ -74,7 +77,9 @@ class Spread:
             heard = local.roster.sample(local.tuning.fanout + 1, _listens)
         for record in heard:
             local.post(record.address, record, data)
-        local.rumors.add(subject, data, ours=True, sent=1)
+        limit = retransmissions(local.tuning.retransmit_mult, len(local.roster))
+        # Where everybody was told, and tells everybody, a second chance or two are enough.
+        local.rumors.add(subject, data, ours=True, sent=max(limit - CHANCES, 0) if small else 1)
 
     def goodbye(self, data: bytes) -> None:
         """Send a last message to everybody in a small cluster, to many in a large one."""

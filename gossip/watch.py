@@ -36,6 +36,9 @@ REST_MAX = 5.0
 """Seconds at most between checks of a member that only others reach."""
 IDLE_CHECKS = 4
 """Checks in a row that reached a member without a heartbeat: its farewell was lost."""
+ALARMS_MAX = 3
+"""False alarms about one member after which silence alone is not worth a word to everybody."""
+ALARMS_KEPT = 30.0
 WATCHED_MAX = 4096
 
 
@@ -43,6 +46,7 @@ class Watched:
     """One member under watch; `due` is when its silence becomes a matter."""
 
     __slots__ = (
+        "alarms",
         "attempts",
         "due",
         "ends",
@@ -51,6 +55,7 @@ class Watched:
         "relays",
         "rested",
         "seq",
+        "spoken",
         "voices",
     )
 
@@ -64,6 +69,8 @@ class Watched:
         self.relays = 0
         self.voices = 0
         self.rested = 0
+        self.spoken = False
+        self.alarms: list[float] = []
 
     @property
     def deadline(self) -> float:
@@ -109,16 +116,20 @@ class Watch:
             self.places[record.address] = name
         watched.incarnation = incarnation
         watched.rested = 0
+        self._settle(watched)
         self.heard(name, now)
 
     def heard(self, name: str, now: float) -> None:
         """Any direct sign of life from a member under watch."""
         watched = self._watched.get(name)
-        if watched is not None:
-            self._settle(watched)
-            watched.last = now
-            watched.due = now + MISSED * self._local.tuning.watch_interval
+        if watched is None:
+            return
+        watched.last = now
+        if watched.seq:
+            self._spared(name, watched, now)
+        else:
             watched.attempts = 0
+            watched.due = now + MISSED * self._local.tuning.watch_interval
 
     def advance(self, now: float) -> None:
         """Begin and conclude checks."""
@@ -157,7 +168,8 @@ class Watch:
         """Somebody reached a member that was silent."""
         for name, watched in self._watched.items():
             if watched.seq == seq:
-                self._reached(name, watched, now)
+                self._verdicts.heard(name, now)
+                self._spared(name, watched, now)
                 return
 
     def nacked(self, seq: int, now: float) -> None:
@@ -175,7 +187,11 @@ class Watch:
             # Somebody was faster; there is nothing to add until the member is heard again.
             watched.due = math.inf
             return
-        self._verdicts.say(Word.SILENT, record, watched.incarnation, watched.last, now)
+        watched.alarms = [at for at in watched.alarms if now - at < ALARMS_KEPT]
+        watched.spoken = len(watched.alarms) < ALARMS_MAX
+        if watched.spoken:
+            watched.alarms.append(now)
+            self._verdicts.say(Word.SILENT, record, watched.incarnation, watched.last, now)
         self._ask(record, watched, now)
         self._contact.burst(now)
 
@@ -204,22 +220,20 @@ class Watch:
         if isinstance(message, Ack) and message.seq == seq:
             self.acked(seq, now)
 
-    def _reached(self, name: str, watched: Watched, now: float) -> None:
-        self._verdicts.heard(name, now)
-        rested = watched.rested + 1
-        if rested >= IDLE_CHECKS:
+    def _spared(self, name: str, watched: Watched, now: float) -> None:
+        """A check found life, though no heartbeat: the next one has more patience."""
+        self._settle(watched)
+        watched.attempts = 0
+        watched.rested += 1
+        watched.due = now + self._rest(watched.rested)
+        if watched.rested >= IDLE_CHECKS:
             self._dismiss(name)
-            return
-        last = watched.last
-        self.heard(name, now)
-        watched.last, watched.rested = last, rested
-        watched.due = now + self._rest(rested)
 
     def _conclude(self, record: Record, watched: Watched, now: float) -> None:
         self._settle(watched)
         if self._local.awareness.degraded(now):
             watched.due = now + self._local.tuning.watch_interval
-        elif not self._verdicts.open(record.name):
+        elif watched.spoken and not self._verdicts.open(record.name):
             # Somebody else reaches it, and we do not: leave it at that for a while.
             watched.rested += 1
             watched.due = now + self._rest(watched.rested)
