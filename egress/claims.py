@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 
     from egress.model import IP
 
-CLAIMS_MAX = 20_000
-"""Addresses that claims are kept for; more than any cluster has egress IPs."""
+CLAIMS_MAX = 16_000
+"""Addresses that claims are kept for; more than any cluster has egress IPs, and with its fields
+no more than one message of ours may hold items."""
 FOREIGN_MAX = 2_000
 """Of those, addresses that no egress here names."""
 FOREIGN_KEPT = 600.0

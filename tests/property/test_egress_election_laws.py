@@ -19,8 +19,7 @@ NETS = [ip_network("192.0.2.0/24"), ip_network("192.0.2.0/29"), ip_network("10.0
 
 selectors = st.sampled_from(
     [
-        Selector(),
-        Selector(),
+        *[Selector()] * 5,
         Selector(labels=(("rack", "r1"),)),
         Selector(expressions=(Expression("rack", "In", ("r1", "r2")),)),
         Selector(expressions=(Expression("rack", "DoesNotExist"),)),
@@ -29,15 +28,16 @@ selectors = st.sampled_from(
 egress = st.builds(
     Egress,
     name=st.sampled_from([f"e{number}" for number in range(12)]),
-    ips=st.lists(st.sampled_from(IPS), min_size=1, max_size=2, unique=True).map(tuple),
+    ips=st.tuples(st.sampled_from(IPS))
+    | st.lists(st.sampled_from(IPS), min_size=1, max_size=2, unique=True).map(tuple),
     selector=selectors,
     priority=st.sampled_from([0, 0, 0, 1]),
     failback=st.sampled_from(Failback),
-    pin=st.none() | st.sampled_from(NAMES),
-    interface=st.none() | st.just("eth1"),
+    pin=st.sampled_from([None] * 5 + NAMES),
+    interface=st.sampled_from([None, None, "eth1"]),
     failover=st.sampled_from([True, True, True, False]),
 )
-egresses = st.lists(egress, max_size=12, unique_by=lambda each: each.name)
+egresses = st.lists(egress, min_size=3, max_size=12, unique_by=lambda each: each.name)
 fields = {
     "present": st.sampled_from([True, True, True, False]),
     "left": st.sampled_from([False, False, False, True]),
@@ -48,7 +48,7 @@ fields = {
     "capacity": st.none() | st.integers(0, 4),
     "labels": st.sampled_from([(), (("rack", "r1"),), (("rack", "r2"),)]),
     "networks": st.sampled_from([(), tuple(NETS[:1]), tuple(NETS[1:]), tuple(NETS)]),
-    "addresses": st.sampled_from([(), (), (), (IPS[0],), (ip_address("10.0.0.1"),)]),
+    "addresses": st.sampled_from([(), (), (IPS[0],), (IPS[1], IPS[2]), (ip_address("10.0.0.1"),)]),
     "healthy_since": st.floats(0, 100).map(lambda value: round(value, 1)),
 }
 changes = st.sampled_from(sorted(fields)).flatmap(
@@ -79,9 +79,12 @@ class Incremental(RuleBasedStateMachine):
         self.rules = Rules()
         self.now = 0.0
 
-    @initialize(egresses=egresses, candidates=candidates)
-    def begin(self, egresses, candidates):
+    @initialize(
+        egresses=egresses, candidates=candidates, claims=st.lists(claim, min_size=4, max_size=12)
+    )
+    def begin(self, egresses, candidates, claims):
         self.egresses, self.candidates = tuple(egresses), candidates
+        self.somebody_claims(claims)
 
     @rule(egresses=egresses)
     def reload(self, egresses):
@@ -105,6 +108,9 @@ class Incremental(RuleBasedStateMachine):
             self.candidates = {**self.candidates, name: changed}
 
     @rule(claims=st.lists(claim, min_size=1, max_size=6))
+    def others_claim(self, claims):
+        self.somebody_claims(claims)
+
     def somebody_claims(self, claims):
         for each in claims:
             self.claims.fold(each, self.now)

@@ -6,8 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from egress.claims import FOREIGN_KEPT, FOREIGN_MAX, Claims
+from egress.claims import CLAIMS_MAX, EPOCH_MAX, FOREIGN_KEPT, FOREIGN_MAX, NAME_MAX, Claims
 from egress.model import Claim
+from egress.scores import score
+from gossip.wire import own
 
 IPS = [ip_address("192.0.2.40"), ip_address("2001:db8::40")]
 
@@ -25,6 +27,16 @@ anything = st.recursive(
     lambda inner: st.lists(inner, max_size=7) | st.dictionaries(st.text(), inner, max_size=3),
     max_leaves=20,
 )
+
+
+wild = {
+    "ip": st.sampled_from(IPS),
+    "epoch": st.integers(1, EPOCH_MAX),
+    "owner": st.text(min_size=1, max_size=NAME_MAX).filter(lambda name: name.isprintable()),
+    "held": st.booleans(),
+    "at": st.floats(0, 1e10),
+    "to": st.none() | st.sampled_from(["b", "ä" * 60]),
+}
 
 
 def folded(claims):
@@ -56,11 +68,42 @@ def test_a_higher_epoch_wins_and_a_release_beats_the_holding_of_its_owner():
     assert table.held_by("b") == (IPS[0],)
 
 
+def test_equal_epochs_go_by_score_whoever_comes_first():
+    one, other = (Claim(IPS[0], 5, name, held=True) for name in ("a", "b"))
+    best = max("ab", key=lambda name: score(IPS[0], name))
+
+    for order in ([one, other], [other, one]):
+        table = Claims()
+        for each in order:
+            table.fold(each)
+        assert table.holder(IPS[0]) == best
+
+
 @given(st.lists(claim, max_size=30))
 def test_claims_survive_the_wire_in_pages(claims):
     pages = list(Claims().pages(claims, 200))
 
     assert [each for page in pages for each in Claims.read(page)] == claims
+
+
+@given(
+    st.lists(st.builds(Claim, **wild), max_size=30, unique_by=lambda each: each.owner),
+    st.integers(400, 1100),
+)
+def test_a_page_of_claims_fits_what_it_was_made_for(claims, size):
+    pages = list(Claims().pages(claims, size))
+
+    packed = [len(own.pack(32, page)) - len(own.pack(32, [])) - 2 for page in pages]
+    assert all(bytes_ <= size or len(page) == 1 for bytes_, page in zip(packed, pages, strict=True))
+    assert sum(map(len, pages)) == len(claims)
+
+
+def test_a_full_table_can_be_read_back_from_one_message():
+    rows = [[b"\x0a\0\0\1", 1, "a", True, 0.0, None]] * CLAIMS_MAX
+
+    _, value = own.unpack(own.pack(32, rows))
+
+    assert len(Claims.read(value)) == CLAIMS_MAX
 
 
 @given(anything)
