@@ -99,7 +99,9 @@ def moved(losses: Sequence[Loss], old: str) -> list[str]:
     for each in losses:
         if each.taken is None:
             wrong.append(f"{each.ip} was taken over by nobody")
-        elif len(each.by) != 1 or old in each.by:
+        elif old in each.by:
+            wrong.append(f"{each.ip} was answered by {old} again after the failover")
+        elif len(each.by) != 1:
             wrong.append(f"{each.ip} was answered by {len(each.by)} hosts after the failover")
         if each.doubled:
             wrong.append(f"{each.ip} was answered by two hosts for {each.doubled * 1000:.0f} ms")
