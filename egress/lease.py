@@ -22,7 +22,6 @@ MARGIN = 0.5
 """Seconds before the end in which nothing may be renewed any more."""
 SLACK = 1.3
 """Seconds by which the kernel may be late to drop an address."""
-SHORTEST = 2.0
 
 
 class Verdict(Enum):
@@ -79,8 +78,8 @@ class Renewals:
     def due(self, now: float) -> tuple[Binding, ...]:
         """Those whose turn it is, oldest first."""
         period = interval(self.lease)
-        ripe = [(held.last, each) for each, held in self._held.items() if now - held.last >= period]
-        return tuple(each for _, each in sorted(ripe))
+        ripe = [each for each, held in self._held.items() if now - held.last >= period]
+        return tuple(sorted(ripe, key=lambda each: self._held[each].last))
 
     def next_due(self) -> float:
         """When the next renewal falls due; infinity when nothing is held."""

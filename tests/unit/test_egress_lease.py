@@ -59,3 +59,32 @@ def test_what_was_dropped_is_not_renewed_any_more():
 
 def test_gone_leaves_the_kernel_its_slack():
     assert gone_after(3.0) == 4.3
+
+
+def test_the_oldest_is_renewed_first_and_those_of_one_age_in_the_order_they_came():
+    renewals = Renewals(3.0)
+    renewals.hold([TWO], 1.0)
+    renewals.hold([ONE], 0.5)
+    renewals.hold([Binding(ip_address("192.0.2.0"), "eth0")], 0.5)
+
+    assert [str(each.ip) for each in renewals.due(2.0)] == ["192.0.2.1", "192.0.2.0", "192.0.2.2"]
+
+
+@given(
+    st.lists(st.tuples(st.floats(0.0, 3.0), st.floats(0.0, 1.0)), max_size=20),
+    st.sampled_from([2.0, 3.0, 10.0]),
+)
+def test_nothing_is_renewed_that_may_be_another_nodes_by_now(steps, lease):
+    """A renewal counts only if it began, and ended, while the kernel surely had the address."""
+    renewals, last, now = Renewals(lease), 0.0, 0.0
+    renewals.hold([ONE], now)
+    for pause, sending in steps:
+        before, after = now + pause, now + pause + sending
+        now = after
+        verdict = renewals.renewed(ONE, before, after)
+        if verdict is Verdict.KEPT:
+            assert after - last < lease - MARGIN
+            last = before
+        else:
+            assert after - last >= lease - MARGIN
+            return
