@@ -1,7 +1,8 @@
-"""Messages to bytes and back: a type byte and one msgpack map; only importer of msgpack.
+"""Messages to bytes and back: a type byte and one msgpack map; with `own` the door to msgpack.
 
 The encoding is the one of go-msgpack's default handle: the old specification with one raw type,
-field names as keys in ASCII order. Anything is accepted that go-msgpack accepts.
+field names as keys in ASCII order. What is read may be in the new specification, too, with fields
+in any order, missing, or unknown.
 """
 
 from __future__ import annotations
@@ -12,7 +13,6 @@ import msgpack
 
 from gossip.wire import compound, lzw
 from gossip.wire.messages import (
-    NIL,
     Ack,
     Alive,
     Dead,
@@ -20,17 +20,17 @@ from gossip.wire.messages import (
     IndirectPing,
     Nack,
     Nil,
-    Origin,
-    PacketMessage,
-    PeerState,
     Ping,
     Suspect,
     User,
     WireError,
 )
+from gossip.wire.record import READERS, Record
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Mapping
+
+    from gossip.wire.messages import Origin, PacketMessage, PeerState
 
 PING, INDIRECT_PING, ACK, SUSPECT, ALIVE, DEAD, PUSH_PULL, COMPOUND, USER, COMPRESS = range(10)
 ENCRYPT, NACK, HAS_CRC, ERR = 10, 11, 12, 13
@@ -38,12 +38,31 @@ HAS_LABEL = 244
 NESTING_MAX = 4
 """Wrappers within wrappers that are followed; real peers use two."""
 PARTS_MAX = 1024
-"""Messages that one datagram may come to, whatever its wrappers."""
+"""Messages and wrappers that one datagram may come to."""
 PACKET_MAX = 65536
-NAME_MAX = 512
-MAP_MAX = 32
-ARRAY_MAX = 64
-META_MAX = 512
+"""Bytes of a datagram, and all that may come out of it by decompression."""
+READ_SIZE = 65536
+READING: Mapping[str, Any] = {
+    "raw": True,
+    "strict_map_key": False,
+    "max_map_len": 32,
+    "max_array_len": 64,
+    "max_ext_len": 0,
+}
+"""How msgpack is read; no message of memberlist comes near these counts."""
+
+Mapped = Ping | IndirectPing | Ack | Nack | Suspect | Alive | Dead | Err
+"""Messages whose body is a map."""
+KINDS: Mapping[type, int] = {
+    Ping: PING,
+    IndirectPing: INDIRECT_PING,
+    Ack: ACK,
+    Suspect: SUSPECT,
+    Alive: ALIVE,
+    Dead: DEAD,
+    Nack: NACK,
+    Err: ERR,
+}
 
 Fields = dict[str, Any]
 
@@ -60,31 +79,28 @@ def _nil(value: object) -> object:
 
 def encode(message: PacketMessage | Err) -> bytes:
     """Type byte and body of one message; a push/pull and a user message over TCP: `stream`."""
+    if isinstance(message, User):
+        return bytes([USER]) + message.payload
+    return encode_header(KINDS[type(message)], _fields(message))
+
+
+def _fields(message: Mapped) -> Fields:
     match message:
         case Ping(seq, node, origin):
-            return b"\x00" + body({"SeqNo": seq, "Node": _raw(node), **_origin(origin)})
+            return {"SeqNo": seq, "Node": _raw(node), **_origin(origin)}
         case IndirectPing(seq, target, port, node, nack, origin):
             fields: Fields = {"SeqNo": seq, "Target": target, "Port": port, "Node": _raw(node)}
-            return b"\x01" + body(fields | {"Nack": nack} | _origin(origin))
+            return fields | {"Nack": nack} | _origin(origin)
         case Ack(seq, payload):
-            return b"\x02" + body({"SeqNo": seq, "Payload": payload})
+            return {"SeqNo": seq, "Payload": payload}
         case Nack(seq):
-            return b"\x0b" + body({"SeqNo": seq})
-        case Suspect() | Dead():
-            kind = b"\x03" if isinstance(message, Suspect) else b"\x05"
-            return kind + body(
-                {
-                    "Incarnation": message.incarnation,
-                    "Node": _raw(message.node),
-                    "From": _raw(message.accuser),
-                }
-            )
+            return {"SeqNo": seq}
+        case Suspect(incarnation, node, accuser) | Dead(incarnation, node, accuser):
+            return {"Incarnation": incarnation, "Node": _raw(node), "From": _raw(accuser)}
         case Alive():
-            return b"\x04" + body(_alive(message))
-        case User(payload):
-            return b"\x08" + payload
+            return _alive(message)
         case Err(text):
-            return b"\x0d" + body({"Error": _raw(text)})
+            return {"Error": _raw(text)}
 
 
 def encode_header(kind: int, fields: Mapping[str, object]) -> bytes:
@@ -108,26 +124,69 @@ def encode_state(state: PeerState) -> bytes:
 
 
 def decode_packet(data: bytes) -> tuple[PacketMessage, ...]:
-    """All messages of one opened datagram, wrappers unwrapped; WireError if any is not ours."""
-    found: list[PacketMessage] = []
-    _collect(data, NESTING_MAX, found)
-    return tuple(found)
+    """All messages of one opened datagram, wrappers unwrapped.
+
+    As in Go, a part that nobody can read spoils nothing but itself. WireError when no message is
+    left, or when the whole is more work than a datagram is worth.
+    """
+    if data and data[0] not in (COMPOUND, COMPRESS):
+        return (decode(data[0], data),)
+    unwrapping = _Unwrapping()
+    unwrapping.take(data, NESTING_MAX)
+    return tuple(unwrapping.found)
 
 
-def _collect(data: bytes, depth: int, found: list[PacketMessage]) -> None:
-    if not data:
-        raise WireError("empty")
-    kind = data[0]
-    if kind in (COMPOUND, COMPRESS):
-        if depth == 0:
-            raise WireError("too_deep")
-        parts = compound.split(data) if kind == COMPOUND else (decompress(data, PACKET_MAX),)
+class _TooMuchError(WireError):
+    """No part of this datagram is worth going on."""
+
+
+class _Unwrapping:
+    """What was found in one datagram, and how much it may still cost."""
+
+    def __init__(self) -> None:
+        self.found: list[PacketMessage] = []
+        self._parts = PARTS_MAX
+        self._room = PACKET_MAX
+
+    def take(self, data: bytes, depth: int) -> None:
+        """Find the messages in `data`; WireError when there are none."""
+        self._parts -= 1
+        if self._parts < 0:
+            raise _TooMuchError("too_many_parts")
+        if not data:
+            raise WireError("empty")
+        kind = data[0]
+        if kind not in (COMPOUND, COMPRESS):
+            self.found.append(decode(kind, data))
+        elif depth == 0:
+            raise _TooMuchError("too_deep")
+        elif kind == COMPOUND:
+            self._take_parts(compound.split(data), depth - 1)
+        else:
+            self.take(self._decompressed(data), depth - 1)
+
+    def _take_parts(self, parts: list[bytes], depth: int) -> None:
+        before = len(self.found)
+        refused = WireError("empty")
         for part in parts:
-            _collect(part, depth - 1, found)
-        return
-    if len(found) >= PARTS_MAX:
-        raise WireError("too_many_parts")
-    found.append(decode(kind, data))
+            try:
+                self.take(part, depth)
+            except _TooMuchError:
+                raise
+            except WireError as error:
+                refused = error
+        if len(self.found) == before:
+            raise refused
+
+    def _decompressed(self, data: bytes) -> bytes:
+        try:
+            plain = decompress(data, self._room)
+        except WireError as error:
+            if error.reason == "decompressed_too_long":
+                raise _TooMuchError(error.reason) from None
+            raise
+        self._room -= len(plain)
+        return plain
 
 
 def decode(kind: int, data: bytes) -> PacketMessage:
@@ -141,162 +200,78 @@ def decode(kind: int, data: bytes) -> PacketMessage:
 
 
 def _record(data: bytes) -> Record:
+    """The map behind the type byte; bytes after it are ignored."""
     try:
-        return Record(unpack_map(data, 1)[0])
+        value = msgpack.unpackb(memoryview(data)[1:], **READING)
+    except msgpack.ExtraData as more:
+        value = more.unpacked
+    except (ValueError, TypeError, RecursionError, msgpack.UnpackException):
+        value = _reread(data)
+    if not isinstance(value, dict):
+        raise WireError("not_a_map")
+    return Record(value)
+
+
+def _reread(data: bytes) -> dict[bytes, Any]:
+    """Find out what is wrong with the map behind the type byte."""
+    values = Values(len(data))
+    values.feed(memoryview(data)[1:])
+    try:
+        return values.map()
     except EOFError:
         raise WireError("truncated") from None
 
 
 def decompress(data: bytes, limit: int) -> bytes:
     """The plain bytes of a compress message; WireError when they would be more than `limit`."""
-    record = _record(data)
-    if record.whole("Algo", 255) != 0:
-        raise WireError("unknown_compression")
-    plain = lzw.decode(record.raw("Buf", limit), limit)
+    plain = lzw.decode(compressed(_record(data)), limit)
     if not plain:
         raise WireError("empty")
     return plain
 
 
-def unpack_map(data: bytes, start: int) -> tuple[dict[bytes, Any], int]:
-    """One map of `data` from `start` on, and where it ends; EOFError when it is cut off."""
-    return next(unpack_maps(data, start, 1))
+def compressed(record: Record) -> bytes:
+    """What a compress message holds; WireError unless it is LZW, the one way there is."""
+    if record.whole("Algo", 255) != 0:
+        raise WireError("unknown_compression")
+    return record.raw("Buf")
 
 
-def unpack_maps(data: bytes, start: int, count: int) -> Iterator[tuple[dict[bytes, Any], int]]:
-    """`count` maps back to back, each with where it ends; EOFError when one is cut off."""
-    unpacker = msgpack.Unpacker(
-        raw=True,
-        strict_map_key=False,
-        max_buffer_size=max(len(data), 1),
-        max_map_len=MAP_MAX,
-        max_array_len=ARRAY_MAX,
-        max_ext_len=0,
-    )
-    unpacker.feed(memoryview(data)[start:])
-    for _ in range(count):
+class Values:
+    """Maps and raw bytes one after the other, fed in pieces; at most `limit` bytes of each."""
+
+    def __init__(self, limit: int) -> None:
+        self._unpacker = msgpack.Unpacker(
+            read_size=min(limit, READ_SIZE), max_buffer_size=limit, **READING
+        )
+        self._raw = bytearray()
+
+    def feed(self, data: bytes | bytearray | memoryview) -> None:
+        """Bytes that came; WireError when too many wait."""
         try:
-            value = unpacker.unpack()
+            self._unpacker.feed(data)
+        except msgpack.BufferFull:
+            raise WireError("too_long") from None
+
+    def map(self) -> dict[bytes, Any]:
+        """The next value, which must be a map; EOFError when more is needed (then feed, retry)."""
+        try:
+            value = self._unpacker.unpack()
         except msgpack.OutOfData:
             raise EOFError from None
         except (ValueError, TypeError, RecursionError, msgpack.UnpackException) as error:
             raise WireError("not_msgpack") from error
         if not isinstance(value, dict):
             raise WireError("not_a_map")
-        yield value, start + unpacker.tell()
-
-
-class Record:
-    """The fields of one map, each taken as what it must be; missing ones are zero."""
-
-    def __init__(self, fields: dict[bytes, Any]) -> None:
-        self._fields = fields
-
-    def whole(self, name: str, most: int = 0xFFFFFFFF) -> int:
-        """An unsigned number."""
-        value = self._fields.get(name.encode(), 0)
-        if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= most:
-            raise WireError("bad_field")
         return value
 
-    def raw(self, name: str, most: int) -> bytes:
-        """Bytes; nil and a missing field are `NIL`, which is empty."""
-        value = self._fields.get(name.encode())
-        if value is None:
-            return NIL
-        if not isinstance(value, bytes) or len(value) > most:
-            raise WireError("bad_field")
-        return value
-
-    def name(self, name: str, most: int = NAME_MAX) -> str:
-        """Text; what is not UTF-8 survives as surrogates."""
-        return self.raw(name, most).decode("utf-8", "surrogateescape")
-
-    def flag(self, name: str) -> bool:
-        """True or false."""
-        value = self._fields.get(name.encode(), False)
-        if not isinstance(value, bool):
-            raise WireError("bad_field")
-        return value
-
-    def addr(self, name: str) -> bytes:
-        """An IP in 4 or 16 bytes."""
-        value = self.raw(name, 16)
-        if len(value) not in {4, 16}:
-            raise WireError("bad_address")
-        return value
-
-    def origin(self) -> Origin | None:
-        """Where an answer goes, when it was said."""
-        if not self.raw("SourceAddr", 16) or not self.whole("SourcePort", 0xFFFF):
-            return None
-        return Origin(self.addr("SourceAddr"), self.whole("SourcePort"), self.name("SourceNode"))
-
-
-def read_state(record: Record) -> PeerState:
-    """One record of a push/pull."""
-    return PeerState(
-        name=record.name("Name"),
-        addr=record.addr("Addr"),
-        port=record.whole("Port", 0xFFFF),
-        meta=record.raw("Meta", META_MAX),
-        incarnation=record.whole("Incarnation"),
-        health=record.whole("State", 255),
-        versions=record.raw("Vsn", 16),
-    )
-
-
-def _ping(record: Record) -> Ping:
-    return Ping(record.whole("SeqNo"), record.name("Node"), record.origin())
-
-
-def _indirect(record: Record) -> IndirectPing:
-    return IndirectPing(
-        seq=record.whole("SeqNo"),
-        target=record.addr("Target"),
-        port=record.whole("Port", 0xFFFF),
-        node=record.name("Node"),
-        nack=record.flag("Nack"),
-        origin=record.origin(),
-    )
-
-
-def _ack(record: Record) -> Ack:
-    return Ack(record.whole("SeqNo"), record.raw("Payload", PACKET_MAX))
-
-
-def _nack(record: Record) -> Nack:
-    return Nack(record.whole("SeqNo"))
-
-
-def _suspect(record: Record) -> Suspect:
-    return Suspect(record.whole("Incarnation"), record.name("Node"), record.name("From"))
-
-
-def _dead(record: Record) -> Dead:
-    return Dead(record.whole("Incarnation"), record.name("Node"), record.name("From"))
-
-
-def _alive_of(record: Record) -> Alive:
-    return Alive(
-        incarnation=record.whole("Incarnation"),
-        node=record.name("Node"),
-        addr=record.addr("Addr"),
-        port=record.whole("Port", 0xFFFF),
-        meta=record.raw("Meta", META_MAX),
-        versions=record.raw("Vsn", 16),
-    )
-
-
-READERS: Mapping[int, Callable[[Record], PacketMessage]] = {
-    PING: _ping,
-    INDIRECT_PING: _indirect,
-    ACK: _ack,
-    NACK: _nack,
-    SUSPECT: _suspect,
-    DEAD: _dead,
-    ALIVE: _alive_of,
-}
+    def raw(self, size: int) -> bytes:
+        """The next `size` bytes as they are; EOFError as with `map`."""
+        self._raw += self._unpacker.read_bytes(size - len(self._raw))
+        if len(self._raw) < size:
+            raise EOFError
+        taken, self._raw = bytes(self._raw), bytearray()
+        return taken
 
 
 def _raw(text: str) -> bytes:

@@ -9,58 +9,90 @@ from __future__ import annotations
 from gossip.wire.messages import WireError
 
 CLEAR, EOF = 256, 257
+FIRST = 258
 WIDTH_MIN, WIDTH_MAX = 9, 12
 LAST_CODE = (1 << WIDTH_MAX) - 1
-LITERALS = [bytes([value]) for value in range(256)]
+LITERALS = tuple(bytes([value]) for value in range(CLEAR))
+BATCH = 64
+"""Codes that one step takes."""
 
 
 def decode(data: bytes, limit: int) -> bytes:
     """The plain bytes; WireError when invalid, cut off, or more than `limit` come out."""
-    out: list[bytes] = []
-    size = bits = pending = 0
-    width, overflow = WIDTH_MIN, 1 << WIDTH_MIN
-    table = [*LITERALS, b"", b""]
-    previous: bytes | None = None
-    high = EOF
-    for byte in data:
-        bits |= byte << pending
-        pending += 8
-        if pending < width:
-            continue
-        code = bits & (1 << width) - 1
-        bits >>= width
-        pending -= width
-        if code == CLEAR:
-            del table[258:]
-            width, overflow, previous, high = WIDTH_MIN, 1 << WIDTH_MIN, None, EOF
-            continue
-        if code == EOF:
-            return b"".join(out)
-        text = _text(code, high, table, previous)
-        size += len(text)
-        if size > limit:
+    decoder = Decoder(data, limit)
+    while not decoder.step():
+        pass
+    return decoder.plain()
+
+
+class Decoder:
+    """Decodes in steps, so that a long text need not hold the loop.
+
+    There is no table: entry number j after a reset is the text of code number j and the first byte
+    of the text after it, and both stand in what was decoded since.
+    """
+
+    def __init__(self, data: bytes, limit: int) -> None:
+        self._data = data
+        self._limit = limit
+        self._position = 0  # in bits
+        self._size = 0
+        self._done: list[bytes] = []
+        self._reset()
+
+    def plain(self) -> bytes:
+        """Everything, once `step` has said that this was the end."""
+        return b"".join(self._done)
+
+    def step(self) -> bool:
+        """Take up to `BATCH` codes; whether the end has been reached. Raises WireError."""
+        codes = self._codes()
+        mark = next((code for code in codes if code in (CLEAR, EOF)), None)
+        if mark is not None:
+            del codes[codes.index(mark) :]
+        known = len(self._texts)
+        self._read(codes)
+        self._position += self._width * (len(codes) + (mark is not None))
+        self._size += sum(map(len, self._texts[known:]))
+        if self._size > self._limit:
             raise WireError("decompressed_too_long")
-        out.append(text)
-        if previous is not None:
-            table.append(previous + text[:1])
-        previous = text
-        high += 1
-        if high >= overflow:
-            if width == WIDTH_MAX:
-                previous = None
-                high -= 1
-            else:
-                width += 1
-                overflow = 1 << width
-    raise WireError("truncated")
+        if mark is not None:
+            self._done += self._texts
+            self._reset()
+        elif self._width < WIDTH_MAX and EOF + len(self._texts) == 1 << self._width:
+            self._width += 1
+        return mark == EOF
 
+    def _reset(self) -> None:
+        self._texts: list[bytes] = []
+        self._width = WIDTH_MIN
 
-def _text(code: int, high: int, table: list[bytes], previous: bytes | None) -> bytes:
-    if code < CLEAR or EOF < code < len(table):
-        return table[code]
-    if code == high and previous is not None:
-        return previous + previous[:1]
-    raise WireError("bad_compression")
+    def _codes(self) -> list[int]:
+        """The next codes that are surely of one width."""
+        width, start = self._width, self._position
+        count = min(BATCH, (8 * len(self._data) - start) // width)
+        if width < WIDTH_MAX:
+            count = min(count, (1 << width) - EOF - len(self._texts))
+        if count <= 0:
+            raise WireError("truncated")
+        end = start + count * width
+        bits = int.from_bytes(self._data[start >> 3 : (end + 7) >> 3], "little") >> (start & 7)
+        mask = (1 << width) - 1
+        return [bits >> shift & mask for shift in range(0, count * width, width)]
+
+    def _read(self, codes: list[int]) -> None:
+        texts = self._texts
+        add = texts.append
+        try:
+            for code in codes:
+                if code < CLEAR:
+                    add(LITERALS[code])
+                    continue
+                head = texts[code - FIRST]
+                after = code - FIRST + 1
+                add(head + (texts[after] if after < len(texts) else head)[:1])
+        except IndexError:
+            raise WireError("bad_compression") from None
 
 
 class _Bits:

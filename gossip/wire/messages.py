@@ -8,12 +8,38 @@ Source: hashicorp/memberlist, protocol versions 1 to 5.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
+
+Reason = Literal[
+    "bad_address",
+    "bad_checksum",
+    "bad_compression",
+    "bad_field",
+    "bad_label",
+    "bad_padding",
+    "decompressed_too_long",
+    "empty",
+    "no_key_fits",
+    "not_a_map",
+    "not_msgpack",
+    "not_ours",
+    "not_sealed",
+    "sealed",
+    "too_deep",
+    "too_long",
+    "too_many_parts",
+    "truncated",
+    "unknown_compression",
+    "unknown_type",
+    "wrong_label",
+]
+"""Why bytes are not taken."""
 
 
 class WireError(Exception):
-    """Not a message we take. `reason` becomes a metric label, so it has few values."""
+    """Not a message we take. `reason` becomes a metric label, so its values are a closed list."""
 
-    def __init__(self, reason: str) -> None:
+    def __init__(self, reason: Reason) -> None:
         super().__init__(reason)
         self.reason = reason
 

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import msgpack
 
@@ -18,6 +18,8 @@ MAGIC = b"\xc1\x01"
 HEADER = len(MAGIC) + 1
 SIZE_MAX = 1 << 22
 ITEMS_MAX = 1 << 17
+DEPTH_MAX = 16
+"""Lists and maps within each other; who reads a value may do so recursively."""
 
 HEARTBEAT, SILENT, UNREACHABLE, META, STATE, REACHABLE = range(1, 7)
 
@@ -32,6 +34,17 @@ def pack(kind: int, value: Plain) -> bytes:
     return MAGIC + bytes([kind]) + bytes(msgpack.packb(value, use_bin_type=True))
 
 
+def _no_extension(_code: int, _data: bytes) -> Plain:
+    raise ValueError("an extension is no plain value")
+
+
+def _plain_keys(fields: dict[Any, Plain]) -> dict[str, Plain]:
+    for key in fields:
+        if type(key) is not str:
+            raise ValueError("a key of a plain value is text")
+    return fields
+
+
 def unpack(data: bytes) -> tuple[int, Plain]:
     """Kind and value; WireError when these bytes are not ours or make no sense."""
     if not is_ours(data) or len(data) <= HEADER:
@@ -42,6 +55,8 @@ def unpack(data: bytes) -> tuple[int, Plain]:
         value = msgpack.unpackb(
             memoryview(data)[HEADER:],
             raw=False,
+            object_hook=_plain_keys,
+            ext_hook=_no_extension,
             max_array_len=ITEMS_MAX,
             max_map_len=ITEMS_MAX,
             max_ext_len=0,
@@ -49,4 +64,19 @@ def unpack(data: bytes) -> tuple[int, Plain]:
         )
     except (ValueError, TypeError, msgpack.UnpackException, RecursionError) as error:
         raise WireError("not_msgpack") from error
+    _require_shallow(value)
     return data[len(MAGIC)], cast("Plain", value)
+
+
+def _require_shallow(value: Plain) -> None:
+    level = [value]
+    for _ in range(DEPTH_MAX + 1):
+        level = [
+            inner
+            for each in level
+            if isinstance(each, list | dict)
+            for inner in (each if isinstance(each, list) else each.values())
+        ]
+        if not level:
+            return
+    raise WireError("too_deep")

@@ -1,4 +1,4 @@
-"""Encryption with AES-GCM: a version byte, the nonce, ciphertext and tag; only door to cryptography.
+"""Encryption with AES-GCM: version byte, nonce, ciphertext and tag; only door to cryptography.
 
 Version 1 seals the plaintext as it is; version 0 (protocol 1) pads it to 16 bytes first. There is
 no replay protection; incarnations make most replays harmless.

@@ -7,21 +7,32 @@ counts of the header are met. The responder's label stands only in the authentic
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from enum import Enum
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from gossip.wire import codec, seal
+from gossip.wire import codec, lzw, seal
 from gossip.wire import label as labels
-from gossip.wire.codec import Record
+from gossip.wire.codec import Values
 from gossip.wire.messages import Ack, Err, Ping, PushPull, User, WireError
+from gossip.wire.record import READERS, Record, read_state
 
 if TYPE_CHECKING:
-    from gossip.wire.messages import StreamMessage
+    from collections.abc import Callable, Generator, Iterator
+
+    from gossip.wire.messages import PeerState, StreamMessage
     from gossip.wire.packet import Envelope
 
+T = TypeVar("T")
+
 FRAME_HEADER = 5
-STATES_MAX = 1 << 16
-STREAM_MAX = 20 << 20
-"""Most bytes of one message, compressed or not (memberlist's own limit on a frame)."""
+STATES_MAX = 1 << 14
+"""Records of one push/pull; a cluster of that size is beyond what this program is for."""
+STREAM_MAX = 8 << 20
+"""Most bytes of one message, compressed or not (memberlist itself takes 20 MiB)."""
+ERROR_MAX = 1024
+TURN_RECORDS = 200
+TURN_STEPS = 100
+"""Records, and steps of decompression, that take some two milliseconds."""
 
 
 def encode(message: StreamMessage) -> bytes:
@@ -48,115 +59,172 @@ def frame(message: StreamMessage, envelope: Envelope, *, dialler: bool) -> bytes
     return labels.header(envelope.label) + plain if dialler else plain
 
 
+class Pause(Enum):
+    """Why the assembler stops for a moment."""
+
+    BYTES = "more bytes are needed"
+    TURN = "others have their turn"
+
+
+if TYPE_CHECKING:
+    Steps = Generator[Pause, None, T]
+
+
 class Assembler:
     """Bytes of one connection, until they make a message.
 
     `dialler`: we are the side that dialled, so what comes is the responder's and has no label
-    header. `limit`: most bytes that are taken.
+    header. `limit`: most bytes that are taken. After a WireError the connection is of no use.
     """
 
     def __init__(self, envelope: Envelope, *, dialler: bool, limit: int = STREAM_MAX) -> None:
-        self._envelope = envelope
-        self._buffer = bytearray()
-        self._replies = dialler
-        self._wants_label = not dialler
         self.limit = limit
+        self.message: StreamMessage | None = None
+        self._envelope = envelope
+        self._dialler = dialler
+        self._buffer = bytearray()
+        self._taken = 0
+        self._whole = False
+        self._steps = self._assemble()
 
     def feed(self, data: bytes) -> StreamMessage | None:
         """The message, or None while more is needed; WireError when it is not one of ours."""
-        self._buffer += data
-        if len(self._buffer) > self.limit + FRAME_HEADER + seal.OVERHEAD:
+        for _ in self.work(data):
+            pass
+        return self.message
+
+    def work(self, data: bytes) -> Iterator[None]:
+        """`feed` in turns of some milliseconds; the outcome is `message`."""
+        self._taken += len(data)
+        if self._taken > self.limit + FRAME_HEADER + seal.OVERHEAD + 2 + labels.LABEL_MAX:
             raise WireError("too_long")
-        try:
-            return self._read()
-        except EOFError:
-            return None
+        self._buffer += data
+        while self.message is None:
+            try:
+                pause = next(self._steps)
+            except StopIteration as end:
+                self.message = end.value
+                return
+            if pause is Pause.BYTES:
+                return
+            yield
 
-    def _read(self) -> StreamMessage:
-        if self._wants_label:
-            self._take_label()
-        data = bytes(self._buffer)
-        if not data:
-            raise EOFError
-        if data[0] == codec.ENCRYPT:
-            return self._whole(self._unsealed(data))
-        if self._envelope.keyring is not None and self._envelope.verify_incoming:
-            self._require_plain_error(data)
-        if data[0] == codec.COMPRESS:
-            _, _ = codec.unpack_map(data, 1)
-            return self._whole(data)
-        return _message(data, self.limit)
+    # Layers, outermost first.
 
-    def _require_plain_error(self, data: bytes) -> None:
+    def _assemble(self) -> Steps[StreamMessage]:
+        if not self._dialler:
+            yield from self._take_label()
+        yield from self._hold(1)
+        if self._buffer[0] == codec.ENCRYPT:
+            self._go_inside((yield from self._unsealed()))
+        elif self._envelope.keyring is not None and self._envelope.verify_incoming:
+            self._require_complaint()
+        if self._buffer[0] == codec.COMPRESS:
+            self._go_inside((yield from self._decompressed()))
+        return (yield from self._message())
+
+    def _take_label(self) -> Steps[None]:
+        yield from self._hold(1)
+        if self._buffer[0] == labels.KIND:
+            yield from self._hold(2)
+            yield from self._hold(2 + self._buffer[1])
+        self._buffer = bytearray(labels.strip(bytes(self._buffer), self._envelope.label))
+
+    def _require_complaint(self) -> None:
         """A peer without our key cannot seal what it has to say against us."""
-        if not self._replies or data[0] != codec.ERR:
+        if not self._dialler or self._buffer[0] != codec.ERR:
             raise WireError("not_sealed")
 
-    def _take_label(self) -> None:
-        if not self._buffer:
-            raise EOFError
-        if self._buffer[0] == labels.KIND:
-            size = self._buffer[1] + 2 if len(self._buffer) > 1 else 2
-            if len(self._buffer) < size or len(self._buffer) < 2:  # noqa: PLR2004 - type, length
-                raise EOFError
-        rest = labels.strip(bytes(self._buffer), self._envelope.label)
-        self._buffer = bytearray(rest)
-        self._wants_label = False
-
-    def _unsealed(self, data: bytes) -> bytes:
+    def _unsealed(self) -> Steps[bytes]:
         if self._envelope.keyring is None:
             raise WireError("sealed")
-        if len(data) < FRAME_HEADER:
-            raise EOFError
-        length = int.from_bytes(data[1:FRAME_HEADER], "big")
-        if length > self.limit:
+        yield from self._hold(FRAME_HEADER)
+        head = bytes(self._buffer[:FRAME_HEADER])
+        length = int.from_bytes(head[1:], "big")
+        if length > self.limit + seal.OVERHEAD:
             raise WireError("too_long")
-        if len(data) < FRAME_HEADER + length:
-            raise EOFError
-        sealed = data[FRAME_HEADER : FRAME_HEADER + length]
-        return self._envelope.keyring.open(sealed, data[:FRAME_HEADER] + self._envelope.label)
+        yield from self._hold(FRAME_HEADER + length)
+        sealed = bytes(self._buffer[FRAME_HEADER : FRAME_HEADER + length])
+        return self._envelope.keyring.open(sealed, head + self._envelope.label)
 
-    def _whole(self, plain: bytes) -> StreamMessage:
-        """A message that must be there in full, perhaps compressed once."""
-        if plain[:1] == bytes([codec.COMPRESS]):
-            plain = codec.decompress(plain, self.limit)
-        try:
-            return _message(plain, self.limit)
-        except EOFError:
-            raise WireError("truncated") from None
+    def _decompressed(self) -> Steps[bytes]:
+        values = self._values()
+        data = codec.compressed(Record((yield from self._next(values, values.map))))
+        decoder = lzw.Decoder(data, self.limit)
+        steps = 0
+        while not decoder.step():
+            steps += 1
+            if steps % TURN_STEPS == 0:
+                yield Pause.TURN
+        return decoder.plain()
+
+    def _go_inside(self, plain: bytes) -> None:
+        if not plain:
+            raise WireError("empty")
+        self._buffer = bytearray(plain)
+        self._whole = True
+
+    # The message itself.
+
+    def _message(self) -> Steps[StreamMessage]:
+        kind = self._buffer[0]
+        if kind not in {codec.PING, codec.ACK, codec.USER, codec.PUSH_PULL, codec.ERR}:
+            raise WireError("unknown_type")
+        values = self._values()
+        record = Record((yield from self._next(values, values.map)))
+        if kind == codec.PUSH_PULL:
+            return (yield from self._push_pull(values, record))
+        if kind == codec.USER:
+            size = record.whole("UserMsgLen", self.limit)
+            return User((yield from self._next(values, lambda: values.raw(size))))
+        if kind == codec.ERR:
+            return Err(record.name("Error", ERROR_MAX))
+        found = READERS[kind](record)
+        assert isinstance(found, Ping | Ack)
+        return found
+
+    def _push_pull(self, values: Values, record: Record) -> Steps[PushPull]:
+        count = record.whole("Nodes", STATES_MAX)
+        size = record.whole("UserStateLen", self.limit)
+        join = record.flag("Join")
+        states: list[PeerState] = []
+        for position in range(1, count + 1):
+            states += _state((yield from self._next(values, values.map)))
+            if position % TURN_RECORDS == 0:
+                yield Pause.TURN
+        user_state = yield from self._next(values, lambda: values.raw(size))
+        return PushPull(join, tuple(states), user_state)
+
+    # Bytes.
+
+    def _hold(self, size: int) -> Steps[None]:
+        """Go on when the buffer holds so many bytes."""
+        while len(self._buffer) < size:
+            if self._whole:
+                raise WireError("truncated")
+            yield Pause.BYTES
+
+    def _values(self) -> Values:
+        """What follows the type byte; it gets every byte that comes from now on."""
+        values = Values(self.limit)
+        values.feed(memoryview(self._buffer)[1:])
+        self._buffer = bytearray()
+        return values
+
+    def _next(self, values: Values, take: Callable[[], T]) -> Steps[T]:
+        """What `take` gives, as soon as enough has come."""
+        while True:
+            try:
+                return take()
+            except EOFError:
+                yield from self._hold(1)
+                values.feed(self._buffer)
+                self._buffer = bytearray()
 
 
-def _message(data: bytes, limit: int) -> StreamMessage:
-    if not data:
-        raise WireError("empty")
-    kind = data[0]
-    if kind not in {codec.PING, codec.ACK, codec.USER, codec.PUSH_PULL, codec.ERR}:
-        raise WireError("unknown_type")
-    fields, end = codec.unpack_map(data, 1)
-    record = Record(fields)
-    if kind == codec.PUSH_PULL:
-        return _push_pull(data, record, end, limit)
-    if kind == codec.USER:
-        return User(_exactly(data, end, record.whole("UserMsgLen", limit)))
-    if kind == codec.ERR:
-        return Err(record.name("Error", 1024))
-    found = codec.decode(kind, data)
-    assert isinstance(found, Ping | Ack)
-    return found
-
-
-def _push_pull(data: bytes, record: Record, end: int, limit: int) -> PushPull:
-    count = record.whole("Nodes", STATES_MAX)
-    size = record.whole("UserStateLen", limit)
-    join = record.flag("Join")
-    states = []
-    for fields, position in codec.unpack_maps(data, end, count):
-        states.append(codec.read_state(Record(fields)))
-        end = position
-    return PushPull(join, tuple(states), _exactly(data, end, size))
-
-
-def _exactly(data: bytes, start: int, size: int) -> bytes:
-    if len(data) < start + size:
-        raise EOFError
-    return data[start : start + size]
+def _state(fields: dict[bytes, Any]) -> list[PeerState]:
+    """A record that nobody can read spoils no other."""
+    try:
+        return [read_state(Record(fields))]
+    except WireError:
+        return []
