@@ -85,7 +85,7 @@ class Moves:
         sight = self._sight
         for reply in replies:
             track = self._tracks.get(reply.question.ip)
-            if track is None or sight is None or track.check.pending is None:
+            if track is None or sight is None or not track.check.expects(reply):
                 continue
             self._office.asker.answered(track)
             self._dirty[track.ip] = track
@@ -235,8 +235,15 @@ class Moves:
         self._schedule(track, was)
         self._ledger.note(track, now)
         if not track.configured and track.binding is None:
-            self._tracks.pop(track.ip, None)
-            self._ledger.strike(track)
+            self._forget(track)
+
+    def _forget(self, track: Track) -> None:
+        """If the address comes back into the configuration, it begins anew."""
+        del self._tracks[track.ip]
+        self._ledger.strike(track)
+        track.wants, track.due = False, NEVER
+        if track.check.pending is not None:
+            self._office.asker.answered(track)
 
     def _schedule(self, track: Track, was: float) -> None:
         if track.due in {was, NEVER}:

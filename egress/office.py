@@ -15,9 +15,10 @@ if TYPE_CHECKING:
 
 
 class Office:
-    """Owned by `Moves`. `calm_at`: until then we may have missed something, because we did not run.
+    """Owned by `Moves`.
 
-    `live_since`: since when we have been in touch with each living member without a break.
+    `calm_at`: until then we may have missed what others did, because we did not run, or were
+    fenced. `live_since`: since when each living member has been in touch without a break.
     """
 
     def __init__(self, me: str, timing: Timing, rng: Random) -> None:

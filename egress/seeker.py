@@ -36,6 +36,8 @@ class Seeker:
         It is new if we saw the holding end, of a member that we have been in touch with for
         longer than a push/pull may bring old news after a partition, and did run all the while.
         """
+        if now < self._office.calm_at:
+            track.granted_at = float("-inf")
         before, top = track.top, sight.view.claims.top(track.ip)
         if top is before:
             return
@@ -68,7 +70,7 @@ class Seeker:
         track.wants = False
         if not track.configured:
             return
-        stance = taking.stance(track, sight, self._timing, now)
+        stance = taking.stance(track, sight, self._timing, now, self._office.calm_at)
         track.condition = None
         match stance:
             case Rest(reason, until):

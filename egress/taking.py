@@ -60,8 +60,11 @@ class Take:
 Stance = Rest | Wait | Ask | Refuse | Take
 
 
-def stance(track: Track, sight: Sight, timing: Timing, now: float) -> Stance:
-    """What to do about an address that is not bound here."""
+def stance(track: Track, sight: Sight, timing: Timing, now: float, calm_at: float) -> Stance:
+    """What to do about an address that is not bound here.
+
+    Before `calm_at` what we believe of others may be old, and nothing is taken.
+    """
     assignment = sight.assignment(track)
     hindrance = _hindrance(track, sight, now)
     if assignment is None or assignment.owner != sight.me:
@@ -73,7 +76,7 @@ def stance(track: Track, sight: Sight, timing: Timing, now: float) -> Stance:
     holder = sight.claimed_by_other(track)
     if holder is not None:
         return Wait(holder)
-    return _unclaimed(track, sight, timing, now)
+    return _unclaimed(track, sight, timing, now, calm_at)
 
 
 def _hindrance(track: Track, sight: Sight, now: float) -> Rest | Refuse | None:
@@ -103,7 +106,9 @@ def _standby_of_silent(track: Track, assignment: Assignment | None, sight: Sight
     return top is not None and top.held and top.owner in sight.view.silent
 
 
-def _unclaimed(track: Track, sight: Sight, timing: Timing, now: float) -> Ask | Wait | Take:
+def _unclaimed(
+    track: Track, sight: Sight, timing: Timing, now: float, calm_at: float
+) -> Ask | Wait | Take:
     top = sight.view.claims.top(track.ip)
     if top is not None and not top.held and top.to is not None:
         ours_until = track.granted_at + timing.grant
@@ -112,17 +117,17 @@ def _unclaimed(track: Track, sight: Sight, timing: Timing, now: float) -> Ask | 
             return Take(ours_until, checked=False)
         if top.to != sight.me and sight.live(top.to) and now < theirs_until:
             return Wait(top.to, theirs_until)
-    ready_at = _ready_at(top, sight)
+    ready_at = _ready_at(top, sight, calm_at)
     if now >= ready_at and track.check.silent(now, timing.fresh):
         return Take(track.check.silence + timing.fresh, checked=True)
     return Ask(ready_at)
 
 
-def _ready_at(top: Claim | None, sight: Sight) -> float:
+def _ready_at(top: Claim | None, sight: Sight, calm_at: float) -> float:
     """Others must have had the time to fence before what they carried is bound elsewhere."""
     if top is None or not top.held:
-        return float("-inf")
-    return sight.view.takeover_not_before.get(top.owner, float("-inf"))
+        return calm_at
+    return max(sight.view.takeover_not_before.get(top.owner, calm_at), calm_at)
 
 
 def ask_at(track: Track, ask: Ask, timing: Timing, now: float) -> float:

@@ -139,6 +139,7 @@ class Sight:
     def __init__(self, me: str, view: View) -> None:
         self.me = me
         self.view = view
+        self.version = view.claims.version
         self.bound: dict[Key, Bound] = {each.binding.key: each for each in view.observed.bound}
         self.links: dict[str, Interface] = {each.name: each for each in view.observed.interfaces}
         self._by_ip: dict[tuple[int, int], list[Bound]] = {}

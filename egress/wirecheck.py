@@ -99,6 +99,10 @@ class Check:
         self.pause = 0.0
         self.stubborn_since: float | None = None
 
+    def expects(self, reply: Reply) -> bool:
+        """It answers the question that is out, not an earlier one that was given up."""
+        return self.pending is not None and reply.asked >= self.pending
+
     def silent(self, now: float, fresh: float) -> bool:
         """Nobody answered, just now."""
         return now - self.silence <= fresh

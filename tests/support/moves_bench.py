@@ -62,7 +62,9 @@ class Bench:
     # -- the world -----------------------------------------------------------------------
 
     def see(self, now=None, **parts):
-        """Look at the world after `parts` of it changed."""
+        """Look at the world after `parts` of it changed; until then time passes as it does."""
+        if now is not None and self.decision is not None:
+            self.run_to(now)
         self.now = self.now if now is None else now
         observed = replace(self.view.observed, bound=tuple(self.kernel.values()))
         self.view = replace(self.view, **{"observed": observed, **parts})
@@ -77,6 +79,10 @@ class Bench:
         self.announced += [(self.now, each.first) for each in self.decision.announcements]
         self.finished += self.decision.moves
         return self.decision
+
+    def stall(self, seconds):
+        """Time passes, and we do not run."""
+        self.now += seconds
 
     def elect(self, owner, standby=None, rule="score", now=None):
         return self.see(now, assignments={"e": Assignment(owner, standby, rule)})
@@ -128,7 +134,7 @@ class Bench:
 
     def asked_by(self, until):
         """Follow the deadlines until something is asked; when that is."""
-        while not self.decision.asks:
+        while not self.open:
             assert self.decision.deadline <= until, "nothing is asked"
             self.wake(max(self.now, self.decision.deadline))
         return self.now
@@ -142,6 +148,11 @@ class Bench:
         self.act()
         self.answer()
         return self.run_to(self.now + 11)
+
+    @property
+    def asked(self):
+        """Addresses about which a question is open."""
+        return [question.ip for question, _ in self.open]
 
     @property
     def wanted(self):

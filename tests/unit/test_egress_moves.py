@@ -108,12 +108,12 @@ def test_a_standby_asks_ahead_and_binds_at_the_verdict():
     bench = Bench(owner="b", standby="a")
     bench.claim("b", 4)
     bench.see(1.0)
-    assert not bench.decision.asks
+    assert not bench.asked
 
     bench.see(1.3, silent=frozenset("b"))
     bench.answer()
     assert not bench.wanted
-    assert bench.decision.asks  # and goes on asking
+    assert bench.asked  # and goes on asking
     bench.member("b", now=1.5, unreachable=True)
     bench.elect("a", "c")
 
@@ -245,10 +245,11 @@ def test_an_unknown_asker_goes_first():
 def test_a_question_that_gets_no_reply_is_asked_again():
     bench = Bench()
     bench.see(0.0)
-    assert len(bench.decision.asks) == 1
-    bench.wake(0.5)
-    assert not bench.decision.asks
+    assert bench.asked == [IP]
+    bench.run_to(0.9)
+    assert bench.asked == [IP]
 
+    bench.open.clear()
     assert bench.asked_by(2.0) == pytest.approx(1.0, abs=0.01)
 
 
@@ -332,7 +333,7 @@ def test_one_half_of_a_dual_stack_egress_is_not_taken_while_another_claims_the_o
 
     bench.claim("b", 4, held=False, ip=IP6)
     bench.see(1.0)
-    assert {question.ip for question in bench.decision.asks} == {IP, IP6}
+    assert set(bench.asked) == {IP, IP6}
 
 
 # -- planned moves ---------------------------------------------------------------------------
@@ -352,17 +353,17 @@ def handed_over(to, *, epoch=4, met=MET):
 
 def test_a_release_to_us_by_name_replaces_the_asking():
     bench = handed_over("a")
-    assert (bench.wanted, bench.decision.asks) == (True, ())
+    assert (bench.wanted, bench.asked) == (True, [])
 
     bench.act()
     assert bench.claims.top(IP).epoch == 5
-    assert [question.ip for question in bench.decision.asks] == [IP]
+    assert bench.asked == [IP]
 
 
 def test_a_release_to_nobody_obliges_to_ask():
     bench = handed_over(None)
 
-    assert (bench.wanted, len(bench.decision.asks)) == (False, 1)
+    assert (bench.wanted, len(bench.asked)) == (False, 1)
 
 
 def test_a_release_to_another_leaves_it_to_the_heir_for_a_while():
@@ -376,7 +377,7 @@ def test_a_release_to_another_leaves_it_to_the_heir_for_a_while():
 def test_a_release_from_a_member_that_was_away_just_now_may_be_old_news():
     bench = handed_over("a", met=5.0)
 
-    assert (bench.wanted, len(bench.decision.asks)) == (False, 1)
+    assert (bench.wanted, len(bench.asked)) == (False, 1)
 
 
 def test_a_release_whose_holding_was_never_seen_may_be_old_news():
@@ -386,7 +387,7 @@ def test_a_release_whose_holding_was_never_seen_may_be_old_news():
     bench.claim("b", 4, held=False, to="a")
     bench.elect("a")
 
-    assert (bench.wanted, len(bench.decision.asks)) == (False, 1)
+    assert (bench.wanted, len(bench.asked)) == (False, 1)
 
 
 def test_a_release_first_seen_after_a_stall_may_be_old_news():
@@ -395,9 +396,11 @@ def test_a_release_first_seen_after_a_stall_may_be_old_news():
     bench.see(0.0)
     bench.run_to(MET)
     bench.claim("b", 4, held=False, to="a")
-    bench.elect("a", now=MET + 5.0)
+    bench.stall(5.0)
+    bench.elect("a")
 
-    assert (bench.wanted, len(bench.decision.asks)) == (False, 1)
+    assert not bench.wanted
+    bench.asked_by(bench.now + 0.5)
 
 
 def test_a_release_to_us_is_good_for_a_moment_only():
@@ -410,7 +413,7 @@ def test_a_release_to_us_is_good_for_a_moment_only():
     bench.run_to(MET + 1.0)
     bench.elect("a")
 
-    assert (bench.wanted, len(bench.decision.asks)) == (False, 1)
+    assert (bench.wanted, len(bench.asked)) == (False, 1)
 
 
 # -- holding ---------------------------------------------------------------------------------
@@ -578,7 +581,7 @@ def test_a_rival_on_the_lan_is_answered_and_asked_about():
     bench.announced.clear()
     bench.moves.rivalled({IP: STRANGER}, bench.now)
     bench.wake()
-    assert ([first for _, first in bench.announced], len(bench.decision.asks)) == ([True], 1)
+    assert ([first for _, first in bench.announced], len(bench.asked)) == ([True], 1)
 
     bench.answer(STRANGER)
     assert (bench.wanted, bench.condition.mac) == (True, STRANGER)
@@ -619,7 +622,7 @@ def test_what_an_earlier_life_bound_is_kept_from_the_first_moment():
     bench = Bench(owner=None, standby=None)
     bench.kernel = leftover()
     bench.see(0.0, ready=False)
-    assert (bench.wanted, bench.decision.asks) == (True, ())
+    assert (bench.wanted, bench.asked) == (True, [])
     bench.claim("a", 6)
     bench.elect("a", "b", now=1.0)
     bench.see(1.1, ready=True)
@@ -651,7 +654,7 @@ def test_an_address_that_is_about_to_run_out_is_asked_about_like_any_other():
     bench.kernel = leftover(valid=0.3)
     bench.see(0.0)
 
-    assert (bench.wanted, len(bench.decision.asks)) == (False, 1)
+    assert (bench.wanted, len(bench.asked)) == (False, 1)
 
 
 def test_after_the_lease_ran_out_we_ask_like_anybody_else():
@@ -660,7 +663,7 @@ def test_after_the_lease_ran_out_we_ask_like_anybody_else():
     bench.kernel.clear()
     bench.moves.lapsed([HERE], bench.now)
     bench.see()
-    assert (bench.wanted, len(bench.decision.asks)) == (False, 1)
+    assert (bench.wanted, len(bench.asked)) == (False, 1)
 
     bench.answer()
     bench.act()
@@ -720,10 +723,25 @@ def test_an_address_missed_after_a_stall_may_be_anothers_by_now():
     bench = Bench()
     bench.hold()
     bench.kernel.clear()
-    bench.see(bench.now + 2.0)
+    bench.stall(2.0)
+    bench.see()
 
     assert not bench.wanted
-    bench.asked_by(bench.now + 0.1)
+    bench.asked_by(bench.now + 0.5)
+
+
+def test_an_address_that_left_and_came_back_while_a_question_was_out_begins_anew():
+    bench = Bench()
+    whole = bench.view.egresses
+    bench.see(0.0)
+    bench.see(0.1, egresses=())
+    bench.see(0.2, egresses=whole)
+    bench.answer()
+    bench.act()
+    bench.run_to(3.0)
+
+    assert (bench.wanted, bench.phase.stage) == (True, Stage.BOUND)
+    assert bench.claims.holder(IP) == "a"
 
 
 # -- history and cost ------------------------------------------------------------------------
