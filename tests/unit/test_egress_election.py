@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from egress.claims import Claims
-from egress.election import Election, Rules, elect
+from egress.election import Election, Rules, elect, ranking
 from egress.model import Candidate, Claim, Egress, Expression, Failback, Selector
 
 NAMES = ["node-a", "node-b", "node-c", "node-d"]
@@ -173,6 +173,101 @@ def test_an_immediate_failback_does_not_wait_and_never_means_never():
     assert owners([each], nodes(NAMES), claims) == {"e1": home}
     each, _, claims, other = away(Failback.NEVER)
     assert owners([each], nodes(NAMES), claims) == {"e1": other}
+
+
+def test_an_immediate_failback_goes_to_a_node_that_came_a_moment_ago():
+    each, home, claims, _ = away(Failback.IMMEDIATE)
+    back = nodes(NAMES) | {home: Candidate(home, healthy_since=SETTLED)}
+
+    assert elected([each], back, claims)["e1"].rule == "failback"
+    assert owners([each], back, claims) == {"e1": home}
+
+
+def test_nothing_goes_back_to_a_node_that_was_well_all_the_while():
+    each, home, _, other = away(Failback.DELAYED)
+    claims = Claims()
+    claims.fold(Claim(each.ips[0], 1, other, held=True), 50.0)
+    there = nodes(NAMES) | {home: Candidate(home, healthy_since=49.0)}
+    came = nodes(NAMES) | {home: Candidate(home, healthy_since=51.0)}
+
+    assert owners([each], there, claims) == {"e1": other}
+    assert owners([each], came, claims) == {"e1": home}
+
+
+def test_a_node_that_is_being_replaced_keeps_and_gets_nothing_new():
+    claims = claimed([(egress(1), "node-b")])
+    candidates = nodes(["node-a"]) | {"node-b": Candidate("node-b", restarting=True)}
+
+    assert owners([egress(1), egress(2)], candidates, claims) == {"e1": "node-b", "e2": "node-a"}
+
+
+def test_a_lowered_capacity_sheds_the_least_important():
+    stay = Failback.NEVER
+    egresses = [egress(number, priority=number % 3, failback=stay) for number in range(1, 7)]
+    claims = claimed((each, "node-a") for each in egresses)
+    candidates = {"node-a": Candidate("node-a", capacity=2), "node-b": Candidate("node-b")}
+
+    found = owners(egresses, candidates, claims)
+
+    assert {name for name, owner in found.items() if owner == "node-a"} == {"e2", "e5"}
+
+
+def test_a_pool_of_few_nodes_is_balanced_as_well():
+    pool = Selector(labels=(("pool", "p"),))
+    candidates = {f"n{number:02}": Candidate(f"n{number:02}") for number in range(20)}
+    for name in ("n03", "n11"):
+        candidates[name] = Candidate(name, labels=(("pool", "p"),))
+
+    found = list(
+        owners([egress(number, selector=pool) for number in range(100)], candidates).values()
+    )
+
+    assert found.count("n03") + found.count("n11") == 100
+    assert abs(found.count("n03") - found.count("n11")) <= 12
+
+
+def test_an_address_that_its_holder_has_without_our_mark_is_no_conflict():
+    claims = claimed([(egress(1), "node-b")])
+    stripped = nodes(NAMES) | {"node-b": Candidate("node-b", addresses=egress(1).ips)}
+    foreign = nodes(NAMES) | {"node-c": Candidate("node-c", addresses=egress(1).ips)}
+
+    assert owners([egress(1)], stripped, claims) == {"e1": "node-b"}
+    assert elected([egress(1)], foreign, claims)["e1"].reason == "own_address"
+
+
+def test_the_address_of_a_member_that_left_is_free():
+    gone = Candidate("node-b", present=False, left=True, addresses=egress(1).ips)
+
+    assert owners([egress(1)], nodes(NAMES) | {"node-b": gone})["e1"] is not None
+
+
+def test_the_standby_is_the_next_best_that_is_well():
+    ranked = [entry.name for entry in ranking(egress(1), nodes(NAMES), Rules())]
+    assert elected([egress(1)], nodes(NAMES))["e1"].standby == ranked[1]
+
+    ill = nodes(NAMES) | {ranked[1]: Candidate(ranked[1], reasons=("draining",))}
+
+    assert elected([egress(1)], ill)["e1"].standby == ranked[2]
+
+
+def test_without_failover_an_address_returns_to_its_only_owner():
+    each = egress(1, failover=False)
+    claims = Claims()
+    claims.fold(Claim(each.ips[0], 7, "node-b", held=False))
+
+    assert owners([each], nodes(NAMES), claims) == {"e1": "node-b"}
+    assert owners([each], nodes(["node-a"]), claims) == {"e1": None}
+
+
+def test_the_highest_epoch_of_two_families_decides_who_keeps_both():
+    ips = (ip_address("192.0.2.1"), ip_address("2001:db8::1"))
+    both = Egress("e1", ips, failback=Failback.NEVER)
+    claims = Claims()
+    claims.fold(Claim(both.ips[0], 3, "node-a", held=True))
+    claims.fold(Claim(both.ips[1], 4, "node-c", held=True))
+
+    assert owners([both], nodes(NAMES), claims) == {"e1": "node-c"}
+    assert owners([both], nodes(["node-a", "node-b"]), claims) == {"e1": "node-a"}
 
 
 def test_a_pin_wins_over_the_score_and_is_only_a_preference():
