@@ -166,11 +166,6 @@ class Claims:
             yield page
 
 
-@lru_cache(maxsize=CLAIMS_MAX)
-def _address(packed: bytes) -> IP:
-    return ip_address(packed)
-
-
 def _row(claim: Claim) -> list[Plain]:
     return [claim.ip.packed, claim.epoch, claim.owner, claim.held, claim.at, claim.to]
 
@@ -178,8 +173,17 @@ def _row(claim: Claim) -> list[Plain]:
 def _claim(row: object) -> Claim:
     if not isinstance(row, list) or len(row) < FIELDS - 1:
         raise ValueError("a claim is not a list of its fields")
-    packed, epoch, owner, held, at = row[: FIELDS - 1]
-    to = row[FIELDS - 1] if len(row) >= FIELDS else None
+    try:
+        return _parsed(*row[:FIELDS])
+    except TypeError as error:
+        raise ValueError("a claim with a field that holds others") from error
+
+
+@lru_cache(maxsize=CLAIMS_MAX, typed=True)
+def _parsed(
+    packed: object, epoch: object, owner: object, held: object, at: object, to: object = None
+) -> Claim:
+    """A claim from its fields. Remembered, for everybody says the same again and again."""
     if not isinstance(packed, bytes) or len(packed) not in {4, 16}:
         raise ValueError("a claim without an address")
     if not isinstance(epoch, int) or isinstance(epoch, bool) or not 0 < epoch <= EPOCH_MAX:
@@ -190,10 +194,10 @@ def _claim(row: object) -> Claim:
     if not isinstance(at, int | float) or isinstance(at, bool) or not 0 <= at < LATEST:
         raise ValueError("a claim at an impossible time")
     heir = None if to is None else _name(to)
-    return Claim(_address(packed), epoch, _name(owner), held, float(at), heir)
+    return Claim(ip_address(packed), epoch, _name(owner), held, float(at), heir)
 
 
 def _name(value: object) -> str:
-    if not isinstance(value, str) or not 0 < len(value) <= NAME_MAX:
+    if not isinstance(value, str) or not 0 < len(value) <= NAME_MAX or not value.isprintable():
         raise ValueError("a claim with an impossible name")
     return value

@@ -127,10 +127,13 @@ def test_whatever_comes_is_claims_or_a_value_error(value):
         [b"\x0a\0\0\1", 1, "a", True, float("nan"), None],
         [b"\x0a\0\0\1", 1, "a", True, True, None],
         [b"\x0a\0\0\1", 1, "a" * 300, True, 0.0, None],
+        [b"\x0a\0\0\1", 1, "a\n", True, 0.0, None],
+        [b"\x0a\0\0\1", 1, "a", True, 0.0, ["b"]],
         [b"\x0a\0\0\1", 1, "a"],
     ],
 )
 def test_an_impossible_claim_is_refused(row):
+    Claims.read([[b"\x0a\0\0\1", 1, "a", True, 1.0, None]])
     with pytest.raises(ValueError, match="claim"):
         Claims.read([row])
 
