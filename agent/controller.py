@@ -127,6 +127,7 @@ class Controller:
         decision = parts.moves.consider(view, now)
         self._damped = bool(decision.damped)
         parts.publisher.claims(self._dated(decision.publish), now)
+        parts.publisher.state()
         self._ask(decision.asks)
         await self._act(view, decision)
         await self._report(view, own, decision)
@@ -244,6 +245,7 @@ class Controller:
         outcome = await self._apply(steps)
         now = parts.clock()
         parts.publisher.claims(parts.moves.applied(outcome, now, parts.wall()), now)
+        parts.publisher.state()
         self._note(outcome)
         if any(isinstance(step, Bind | Unbind) for step in steps):
             await self._observe()

@@ -38,6 +38,7 @@ class Publisher:
         self._node = node
         self._claims = claims
         self._said: Facts | None = None
+        self._version = -1
         self._noticed: tuple[Notice, ...] = ()
         self._noticed_at = 0.0
         self._carrying = False
@@ -54,7 +55,6 @@ class Publisher:
             return
         for claim in claims:
             self._claims.fold(claim)
-        self.state()
         machine = self._node.machine
         for page in self._claims.pages(claims, PAGE_BYTES):
             for name in self._listeners(claims):
@@ -73,8 +73,14 @@ class Publisher:
             )
 
     def state(self) -> None:
-        """What a peer gets with every push/pull: the top claim on each address."""
-        self._node.machine.set_state(self._claims.to_plain())
+        """What a peer gets with every push/pull: the top claim on each address, of whomever.
+
+        A member that starts learns from it what it carried itself, and must not find it out of
+        date, so it follows every claim that was heard.
+        """
+        if self._claims.version != self._version:
+            self._version = self._claims.version
+            self._node.machine.set_state(self._claims.to_plain())
 
     def carrying(self, carrying: bool, now: float) -> None:  # noqa: FBT001 - the one argument
         """Heartbeats to our watchers start and stop with the first and the last address."""
