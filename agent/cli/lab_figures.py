@@ -157,10 +157,11 @@ def _lab(name: str | None, nodes: int, ips: int, sets: tuple[str, ...]) -> Itera
 def _tell(trial: Trial, number: int, repeat: int) -> None:
     taken = [each.taken * 1000 for each in trial.losses if each.taken is not None]
     count, doubled = len(trial.losses), sum(each.doubled for each in trial.losses) * 1000
-    times = f"after {min(taken):.0f}-{max(taken):.0f} ms" if taken else "by nobody"
+    moved = f"{len(taken)} of {count} IPs taken over" if taken else f"none of {count} IPs moved"
+    times = f" after {min(taken):.0f}-{max(taken):.0f} ms" if taken else ""
     extra = f", {len(trial.needless)} others moved without need" if trial.needless else ""
     click.echo(
-        f"{number:>4}/{repeat}  {trial.victim}: {len(taken)} of {count} IPs taken over {times}, "
+        f"{number:>4}/{repeat}  {trial.victim}: {moved}{times}, "
         f"{doubled:.0f} ms with two answerers{extra}"
     )
 
