@@ -57,7 +57,8 @@ class Seat:
 class Contest:
     """An egress. `ranks`: seats that may have it, the best first.
 
-    `costs` go with them: scores with the sign turned, so that they ascend.
+    `costs` go with them: scores with the sign turned, so that they ascend. Both are arrays, which
+    the garbage collector need not look into: there is an entry for each pair.
 
     `home`: where it would live if everybody were well. `incumbent`, `wish` and `bar`: its tenure.
     `claimants`: all who claim it. `owner` and `rule`: where it goes, if not sticky. `finding`
@@ -71,7 +72,7 @@ class Contest:
     selector: int = 0
     index: int = 0
     reached: list[bool] = field(default_factory=list)
-    ranks: list[int] = field(default_factory=list)
+    ranks: array[int] = field(default_factory=lambda: array("H"))
     costs: array[float] = field(default_factory=lambda: array("d"))
     claimants: tuple[str, ...] = ()
     home: int = NOBODY

@@ -239,7 +239,7 @@ def _merge(
     table = dict(zip(contest.ranks, contest.costs, strict=True))
     table.update(fitting)
     numbers = sorted(table, key=places.__getitem__)
-    contest.ranks = sorted(numbers, key=table.__getitem__)
+    contest.ranks = array("H", sorted(numbers, key=table.__getitem__))
     contest.costs = array("d", [table[number] for number in contest.ranks])
 
 

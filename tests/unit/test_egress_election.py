@@ -332,3 +332,23 @@ def test_the_incremental_election_answers_as_the_pure_one():
         assert found == elect(egresses, candidates, claims, Rules(), now)
         for each in egresses:
             claims.fold(Claim(each.ips[0], int(now) + 1, found[each.name].owner, held=True))
+
+
+def test_one_that_was_to_go_back_stays_when_its_home_has_filled_up_meanwhile():
+    """Nothing about it changed itself, but the load that its going would have evened out did."""
+    names = ["node-a", "node-b"]
+    ranked = {each: ranking(egress(each), nodes(names), Rules())[0].name for each in range(1, 40)}
+    home = [egress(number) for number, best in ranked.items() if best == "node-a"][:2]
+    other = egress(next(number for number, best in ranked.items() if best == "node-b"))
+    egresses = [*home, other]
+    claims = claimed((each, "node-b") for each in home)
+    claims.fold(Claim(other.ips[0], 1, "node-a", held=False, to="node-b"))
+    election = Election()
+    before = election.update(egresses, nodes(names), claims, Rules(), SETTLED)
+    assert [before[each.name].owner for each in home].count("node-a") == 1
+
+    claims.fold(Claim(other.ips[0], 2, "node-a", held=True))
+
+    after = election.update(egresses, nodes(names), claims, Rules(), SETTLED)
+    assert after == elected(egresses, nodes(names), claims)
+    assert [after[each.name].owner for each in home] == ["node-b", "node-b"]
