@@ -58,8 +58,10 @@ class Cluster:
             if self.state(name) in ("running", "paused"):
                 raise LabError(f"{name} runs already, 'wayout lab status' shows it")
             with undisturbed():
-                self._start(name)
-                self.record.save()
+                try:
+                    self._start(name)
+                finally:
+                    self.record.save()
 
     def _start(self, name: str) -> None:
         if name in self.record.killed:

@@ -27,6 +27,8 @@ def runtime(tmp_path, monkeypatch):
     yield folder
     for name in record.names():
         cluster.find(name).down()
+    mark = f"XDG_RUNTIME_DIR={folder}".encode()
+    assert [each for each in Path("/proc").glob("[0-9]*") if mark in variables(each)] == []
     folder.rmdir()
 
 
@@ -111,6 +113,7 @@ def test_a_killed_host_falls_silent_and_comes_back_with_nothing(bare):
             bare.network.run("n1", ["true"])
 
     bare.network.revive(bare.places["n1"], bare.prefix)
+    bare.record.save()
     assert ip not in bare.network.run("n1", ["ip", "addr"])
     assert reaches(bare, "n1", "n2")
 
@@ -203,6 +206,16 @@ def test_another_process_with_a_pid_of_ours_is_left_alone(bare):
 def reaches(lab, source, target):
     argv = ["ping", "-c", "1", "-W", "1", lab.places[target].ip4]
     return "1 received" in lab.network.run(source, argv, check=False)
+
+
+def variables(process):
+    """The environment that a process was started with; nothing of ourselves, or of a dead one."""
+    if int(process.name) == os.getpid():
+        return []
+    try:
+        return (process / "environ").read_bytes().split(b"\0")
+    except OSError:
+        return []
 
 
 def cpu(pid):
