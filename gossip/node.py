@@ -1,9 +1,9 @@
 """The machine on sockets: datagrams through asyncio-dgram, streams on the same port, one timer.
 
 Events are published before anything is sent, with no await in between, so two tasks that drive
-the machine cannot reorder history. asyncio-dgram reports an earlier send's failure with a later
-call, whoever that is about, so an error here is counted and belongs to nobody; what the kernel
-knows about a refused datagram is read from the socket's error queue instead (ip(7), IP_RECVERR).
+the machine cannot reorder history. A failing call on the datagram socket may be about any earlier
+datagram, so a failure is counted and belongs to nobody; whom it is about stands in the error
+queue (`refusals`).
 """
 
 from __future__ import annotations
@@ -12,50 +12,37 @@ import asyncio
 import contextlib
 import errno
 import socket
-import struct
-from collections import deque
+from collections import Counter, deque
 from typing import TYPE_CHECKING, Any, cast
 
 import asyncio_dgram
 import structlog
 
-from gossip.effects import Effects
-from gossip.events import Dropped
+from gossip import refusals
 from gossip.peer import Address
-from gossip.wire import stream
-from gossip.wire.messages import Err, WireError
-from gossip.wire.stream import Assembler
+from gossip.streams import PATIENCE, Streams
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gossip.effects import Datagram, Dial
+    from gossip.effects import Datagram, Effects
     from gossip.events import Event
     from gossip.machine import Machine
-    from gossip.wire.messages import StreamMessage
 
 RECEIVE_BUFFER = 2 << 20
 """Bytes that may wait in the kernel while the loop is busy."""
+_RECEIVE_BUFFER_FORCE = 33
+"""SO_RCVBUFFORCE: beyond net.core.rmem_max, for those who may."""
 DATAGRAM_MAX = 65536
 OUTBOX_MAX = 4096
 """Datagrams that may wait to be sent; older ones are dropped first, as a network would."""
 TURN = 64
 """Datagrams that are taken before others on the loop have their turn."""
-DRAIN_MAX = 4096
-STREAMS_MAX = 127
-STREAM_PATIENCE = 10.0
-CHUNK = 65536
+DRAIN_PATIENCE = 0.02
+"""Seconds that reading what had piled up may hold the loop."""
 FAREWELL_LOOKS = 1200
 LATE = 0.05
 """A timer that is later than this found a busy loop: what waits in the socket is read first."""
-
-ERROR_QUEUE = int(socket.MSG_ERRQUEUE | socket.MSG_DONTWAIT)
-
-_RECVERR = {
-    socket.AF_INET: (socket.IPPROTO_IP, 11),
-    socket.AF_INET6: (socket.IPPROTO_IPV6, 25),
-}
-_EXTENDED_ERROR = struct.Struct("=IBBBBII")
 
 log = structlog.get_logger("wayout.gossip")
 
@@ -63,7 +50,9 @@ log = structlog.get_logger("wayout.gossip")
 class Node:
     """One member. `hear` is called with every event, on the loop, in the machine's order.
 
-    As a library: `async with` a TaskGroup, `await bind()`, run `run()` as a task of it.
+    As a library: `await bind()`, run `run()` as a task of a TaskGroup, cancel it, `await close()`.
+    `patience` is for conversations that peers begin, in seconds. `failures` counts what the kernel
+    refused to send or receive, by errno name.
     """
 
     def __init__(
@@ -73,36 +62,39 @@ class Node:
         *,
         bind: Address,
         clock: Callable[[], float] | None = None,
+        patience: float = PATIENCE,
     ) -> None:
         self.machine = machine
+        self.failures: Counter[str] = Counter()
         self._hear = hear
         self._address = bind
         self._clock = clock or asyncio.get_running_loop().time
+        self._streams = Streams(
+            machine, perform=self.perform, hear=hear, clock=self._clock, patience=patience
+        )
         self._socket: socket.socket | None = None
         self._datagrams: Any = None
-        self._server: asyncio.Server | None = None
         self._outbox: deque[Datagram] = deque(maxlen=OUTBOX_MAX)
-        self._pending: list[Dial] = []
         self._to_send = asyncio.Event()
         self._woken = asyncio.Event()
-        self._tasks: asyncio.TaskGroup | None = None
-        self._streams = 0
         self._armed = float("inf")
+        self._running = False
+        self._refused: dict[tuple[str, int], None] = {}
 
     async def bind(self) -> None:
         """Open the UDP and the TCP socket; OSError when the address cannot be had."""
-        family = socket.AF_INET6 if ":" in self._address.host else socket.AF_INET
-        where = (self._address.host, self._address.port)
+        host, port = self._address.host, self._address.port
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
         opened = socket.socket(family, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
         try:
-            opened.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BUFFER)
-            opened.setsockopt(*_RECVERR[family], 1)
-            opened.bind(where)
-            self._server = await asyncio.start_server(self._accept, *where, family=family)
+            _enlarge(opened)
+            refusals.ask_for(opened)
+            opened.bind((host, port))
+            await self._streams.listen(host, port)
             self._datagrams = await asyncio_dgram.from_socket(opened)
-        except OSError:
+        except BaseException:
             opened.close()
-            await self.close()
+            await self._streams.close()
             raise
         self._socket = opened
         # asyncio reads into 256 KiB each time, which costs 20 µs a datagram in mmap and munmap.
@@ -112,14 +104,18 @@ class Node:
     async def run(self) -> None:
         """Be a member until cancelled."""
         assert self._datagrams is not None, "bind first"
-        async with asyncio.TaskGroup() as self._tasks:
-            self.perform(self.machine.start(self._clock()))
-            for dial in self._pending:
-                self._tasks.create_task(self._dial(dial), name="dial")
-            self._pending.clear()
-            self._tasks.create_task(self._read(), name="read")
-            self._tasks.create_task(self._send(), name="send")
-            self._tasks.create_task(self._tick(), name="tick")
+        async with asyncio.TaskGroup() as tasks:
+            self._streams.attend(tasks)
+            self._running = True
+            try:
+                self.perform(self.machine.start(self._clock()))
+                tasks.create_task(self._read(), name="read")
+                tasks.create_task(self._send(), name="send")
+                tasks.create_task(self._listen_for_failures(), name="failures")
+                await self._tick()
+            finally:
+                self._running = False
+                self._streams.attend(None)
 
     def perform(self, effects: Effects) -> None:
         """Publish, then send and dial; for whoever has called the machine directly, too."""
@@ -128,15 +124,17 @@ class Node:
         for datagram in effects.datagrams:
             self._post(datagram)
         for dial in effects.dials:
-            if self._tasks is None:
-                self._pending.append(dial)
-            else:
-                self._tasks.create_task(self._dial(dial), name="dial")
+            self._streams.dial(dial)
         if self.machine.deadline < self._armed:
             self._woken.set()
 
     async def farewell(self, patience: float) -> None:
-        """Say goodbye, and keep answering until it has been said often enough, or `patience`."""
+        """Say goodbye, and keep answering until it has been said often enough, or `patience`.
+
+        Seconds. Who does not run has nobody to say it to.
+        """
+        if not self._running:
+            return
         self.perform(self.machine.leave(self._clock()))
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(patience):
@@ -149,17 +147,16 @@ class Node:
             await asyncio.sleep(LATE)
 
     async def close(self) -> None:
-        """Close both sockets; idempotent."""
-        if self._server is not None:
-            self._server.close()
-            self._server = None
+        """Close all sockets; idempotent."""
+        await self._streams.close()
         if self._datagrams is not None:
             self._datagrams.close()
             self._datagrams = None
-            await asyncio.sleep(0)
         self._socket = None
+        # The transports close their sockets in the loop's next turn.
+        await asyncio.sleep(0)
 
-    # -- datagrams -------------------------------------------------------------------------
+    # Datagrams.
 
     async def _read(self) -> None:
         taken = 0
@@ -167,7 +164,7 @@ class Node:
             try:
                 data, source = await self._datagrams.recv()
             except OSError as error:
-                log.debug("gossip.socket_error", errno=error.errno)
+                self._failed(error)
                 continue
             self._receive(data, source)
             taken += 1
@@ -179,18 +176,32 @@ class Node:
 
     def _post(self, datagram: Datagram) -> None:
         """Send at once if the kernel takes it: a task for each packet would cost more."""
-        if self._socket is not None and not self._outbox:
+        if self._socket is None:
+            return
+        if not self._outbox:
             try:
-                self._socket.sendto(datagram.data, (datagram.to.host, datagram.to.port))
+                self._say(self._socket, datagram)
             except BlockingIOError:
                 pass
             except OSError as error:
-                log.debug("gossip.socket_error", errno=error.errno)
+                self._failed(error)
                 return
             else:
                 return
         self._outbox.append(datagram)
         self._to_send.set()
+
+    def _say(self, out: socket.socket, datagram: Datagram) -> None:
+        where = (datagram.to.host, datagram.to.port)
+        try:
+            out.sendto(datagram.data, where)
+        except BlockingIOError:
+            raise
+        except OSError as error:
+            # Most likely the failure of an earlier datagram to somebody else: this one was not
+            # sent, and may be now.
+            self._failed(error)
+            out.sendto(datagram.data, where)
 
     async def _send(self) -> None:
         """What the kernel would not take at once, through the library that waits for it."""
@@ -202,9 +213,31 @@ class Node:
                 try:
                     await self._datagrams.send(datagram.data, (datagram.to.host, datagram.to.port))
                 except OSError as error:
-                    log.debug("gossip.socket_error", errno=error.errno)
+                    self._failed(error)
 
-    # -- time ------------------------------------------------------------------------------
+    async def _listen_for_failures(self) -> None:
+        """The library keeps a failure for its next call; we must know before the loop spins."""
+        kept = self._datagrams._excq  # noqa: SLF001 - the library has no other way
+        while True:
+            self._failed(await kept.get())
+
+    def _failed(self, error: Exception) -> None:
+        """A call failed, for whatever reason: look who cannot be reached."""
+        number = error.errno if isinstance(error, OSError) else None
+        name = errno.errorcode.get(number or 0, type(error).__name__)
+        self.failures[name] += 1
+        log.debug("gossip.socket_error", error=name)
+        if self._socket is not None:
+            self._refused.update(dict.fromkeys(refusals.take(self._socket)))
+            # Told later: the machine may be in the middle of its effects.
+            self._woken.set()
+
+    def _tell_refused(self) -> None:
+        refused, self._refused = self._refused, {}
+        for target in refused:
+            self.perform(self.machine.refused(_address(target), self._clock()))
+
+    # Time.
 
     async def _tick(self) -> None:
         while True:
@@ -215,116 +248,40 @@ class Node:
                     await self._woken.wait()
             except TimeoutError:
                 self._advance(deadline)
+            self._tell_refused()
 
     def _advance(self, deadline: float) -> None:
         late = self._clock() - deadline
         if late > LATE:
             self._drain()
-        self._refusals()
         # Clock granularity: never hand the machine a time before its own deadline.
         now = max(self._clock(), deadline)
         self.perform(self.machine.lag(max(late, 0.0), now))
-        self.perform(self.machine.advance(now))
+        if self.machine.deadline <= now:
+            self.perform(self.machine.advance(now))
 
     def _drain(self) -> None:
         """Read what has come while nobody looked, before anybody is missed."""
-        assert self._socket is not None
-        for _ in range(DRAIN_MAX):
+        until = self._clock() + DRAIN_PATIENCE
+        while self._socket is not None and self._clock() < until:
             try:
                 data, source = self._socket.recvfrom(DATAGRAM_MAX)
-            except OSError:
+            except BlockingIOError:
                 return
+            except OSError as error:
+                self._failed(error)
+                continue
             self._receive(data, source)
 
-    def _refusals(self) -> None:
-        """Datagrams that a living host sent back, for nothing listens there (ICMP)."""
-        assert self._socket is not None
-        for _ in range(TURN):
-            try:
-                _, notes, _, target = self._socket.recvmsg(0, 512, ERROR_QUEUE)
-            except OSError:
-                return
-            if target and any(_refused(note) for _, _, note in notes):
-                self.perform(self.machine.refused(_address(target), self._clock()))
 
-    # -- streams ---------------------------------------------------------------------------
-
-    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if self._tasks is None or self._streams >= STREAMS_MAX:
-            writer.close()
-            return
-        self._tasks.create_task(self._serve(reader, writer), name="stream")
-
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        source = _address(writer.get_extra_info("peername") or ("0.0.0.0", 0))  # noqa: S104 - unknown
-        self._streams += 1
-        try:
-            async with asyncio.timeout(STREAM_PATIENCE):
-                await self._converse(reader, writer, source)
-        except (OSError, EOFError) as error:  # a TimeoutError is an OSError
-            log.debug("gossip.stream_ended", peer=source.host, reason=type(error).__name__)
-        finally:
-            self._streams -= 1
-            writer.close()
-
-    async def _converse(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, source: Address
-    ) -> None:
-        envelope = self.machine.envelope
-        try:
-            message = await _message(reader, Assembler(envelope, dialler=False))
-        except WireError as error:
-            self._hear(Dropped(source, error.reason))
-            if envelope.keyring is None:
-                # Without a key there is nothing to keep from a peer that merely speaks wrongly.
-                writer.write(stream.frame(Err(error.reason), envelope, dialler=False))
-                await writer.drain()
-            return
-        reply, effects = self.machine.answer(message, source, self._clock())
-        self.perform(effects)
-        if reply is not None:
-            writer.write(reply)
-            await writer.drain()
-
-    async def _dial(self, dial: Dial) -> None:
-        message = None
-        writer = None
-        try:
-            async with asyncio.timeout(dial.timeout):
-                reader, writer = await asyncio.open_connection(
-                    dial.to.host, dial.to.port, local_addr=(self._address.host, 0)
-                )
-                writer.write(dial.data)
-                await writer.drain()
-                if dial.expects_reply:
-                    assembler = Assembler(self.machine.envelope, dialler=True)
-                    message = await _message(reader, assembler)
-        except WireError as error:
-            self._hear(Dropped(dial.to, error.reason))
-        except (OSError, EOFError) as error:
-            log.debug("gossip.dial_failed", peer=dial.to.host, reason=type(error).__name__)
-        finally:
-            if writer is not None:
-                writer.close()
-        self.perform(self.machine.replied(dial.token, message, self._clock()))
-
-
-async def _message(reader: asyncio.StreamReader, assembler: Assembler) -> StreamMessage:
-    while True:
-        data = await reader.read(CHUNK)
-        if not data:
-            raise EOFError
-        if (message := assembler.feed(data)) is not None:
-            return message
+def _enlarge(datagrams: socket.socket) -> None:
+    try:
+        datagrams.setsockopt(socket.SOL_SOCKET, _RECEIVE_BUFFER_FORCE, RECEIVE_BUFFER)
+    except OSError:
+        datagrams.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BUFFER)
 
 
 def _address(peer: object) -> Address:
     """The library types a peer as anything; for IPv4 and IPv6 it starts with host and port."""
     host, port = cast("tuple[str, int]", peer)[:2]
     return Address(host.partition("%")[0], port)
-
-
-def _refused(note: bytes) -> bool:
-    if len(note) < _EXTENDED_ERROR.size:
-        return False
-    return bool(_EXTENDED_ERROR.unpack_from(note)[0] == errno.ECONNREFUSED)
