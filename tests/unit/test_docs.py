@@ -10,7 +10,10 @@ PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").r
 
 
 def test_the_option_table_is_the_one_of_the_schema():
-    assert reference.markdown(reference.options()).strip() in (ROOT / "docs" / "configuration.md").read_text()
+    assert (
+        reference.markdown(reference.options()).strip()
+        in (ROOT / "docs" / "configuration.md").read_text()
+    )
 
 
 def test_every_link_to_a_file_leads_somewhere():
