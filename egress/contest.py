@@ -11,7 +11,7 @@ from array import array
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from egress.eligibility import stands, unwell
+from egress.eligibility import awaited, stands, unwell
 
 if TYPE_CHECKING:
     from egress.model import Assignment, Candidate, Egress
@@ -33,8 +33,8 @@ class Rules:
 class Seat:
     """A candidate. `stands`: it may have something at all. `well`: it may be given something now.
 
-    `selected` tells by selector number whether its labels meet it, `reach` is the number of its
-    set of networks.
+    `awaited`: it is well, or will be once it has started. `selected` tells by selector number
+    whether its labels meet it, `reach` is the number of its set of networks.
     """
 
     number: int
@@ -43,6 +43,7 @@ class Seat:
     candidate: Candidate
     stands: bool = False
     well: bool = False
+    awaited: bool = False
     selected: list[bool] = field(default_factory=list)
     reach: int = 0
 
@@ -51,6 +52,7 @@ class Seat:
         self.candidate = candidate
         self.stands = stands(candidate)
         self.well = unwell(candidate) is None
+        self.awaited = awaited(candidate)
 
 
 @dataclass(eq=False, slots=True)

@@ -67,6 +67,12 @@ def unwell(candidate: Candidate) -> Refusal | None:
     return unwilling(candidate)
 
 
+def awaited(candidate: Candidate) -> bool:
+    """Whether it is well, or only has not finished its start, which takes seconds."""
+    word = unwell(candidate)
+    return word is None or (word is Refusal.STARTING and len(candidate.reasons) == 1)
+
+
 def unwilling(candidate: Candidate) -> Refusal | None:
     """Why it wants nothing, by its own word."""
     if candidate.reasons:

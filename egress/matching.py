@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
 SLICE = 1024
 """Contests that are looked at in one go, some milliseconds."""
-PASSES = 8
-"""How often what the bound left over is shared out again, before the bound is dropped."""
 ROUNDING = 1e-9
 """A share that is a hair above a whole number is that number: 1.1 · 40 / 4 is 11."""
 
@@ -55,7 +53,7 @@ class Room:
         whole = sum(self.weights[seat] for seat in among)
         for seat in among:
             share = factor * total * self.weights[seat] / whole
-            bound = ceil(share - ROUNDING) - (self.loads[seat] if loaded else 0)
+            bound = max(ceil(share - ROUNDING), 1) - (self.loads[seat] if loaded else 0)
             left = self.left(seat)
             places[seat] = max(bound if left is None else min(bound, left), 0)
         return places
@@ -78,16 +76,13 @@ def share(
     rest: Sequence[Contest] = [each for each in free if each not in won] if won else free
     among = [seat for seat in room.order if room.weights[seat] > 0]
     loaded = True
-    for tries in range(PASSES + 1):
-        if not rest or not among:
-            return
+    while rest and among:
         bounds = room.bounds(total, factor, among, loaded=loaded)
-        if tries == PASSES:
-            bounds = _capacities(room, among, len(rest))
         left: list[Contest] = []
         yield from _match(rest, bounds, room, won, left)
         wanted = {seat for each in left for seat in each.ranks}
         among = [seat for seat in among if seat in wanted and room.left(seat) != 0]
+        # Every seat takes one at least, from the second time on, so this ends.
         rest, total, loaded = left, len(left), False
 
 
@@ -107,14 +102,6 @@ def _pinned(
         for row in rows[: room.left(seat)]:
             won[row[3]] = seat
             room.loads[seat] += 1
-
-
-def _capacities(room: Room, among: Sequence[int], most: int) -> list[int]:
-    places = [0] * len(room.weights)
-    for seat in among:
-        left = room.left(seat)
-        places[seat] = most if left is None else left
-    return places
 
 
 def _match(

@@ -184,13 +184,23 @@ class Tally:
         room = self._room(loads, [seat is not None and seat.well for seat in seats])
         spilled = self._spill(room)
         self._go_home(room, set(spilled))
-        free = [*self._free, *spilled]
         won: dict[Contest, int] = {}
-        terms = (len(self._field.contests), self._rules.load_factor)
-        yield from share(free, room, self._pins(), terms, won)
-        for contest in free:
+        lost = [each for each in self._free if each.claimants]
+        yield from self._share([*lost, *spilled], room, won)
+        # What nobody ever had can wait for those that start together with us, so that the first
+        # to be ready does not take it all.
+        room = self._room(loads, [seat is not None and seat.awaited for seat in seats])
+        unclaimed = [each for each in self._free if not each.claimants]
+        yield from self._share(unclaimed, room, won)
+        for contest in (*self._free, *spilled):
             contest.owner, contest.rule = won.get(contest, NOBODY), "score"
             self._placed[contest] = None
+
+    def _share(
+        self, free: Sequence[Contest], room: Room, won: dict[Contest, int]
+    ) -> Iterator[None]:
+        terms = (len(self._field.contests), self._rules.load_factor)
+        return share(free, room, self._pins(), terms, won)
 
     def _spill(self, room: Room) -> list[Contest]:
         """Those that are too many for their keeper: the least important go."""

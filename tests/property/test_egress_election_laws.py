@@ -10,7 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from egress.claims import Claims
 from egress.election import Election, Rules, elect, score
-from egress.eligibility import Vacancy, refusal
+from egress.eligibility import Refusal, Vacancy, refusal
 from egress.model import Candidate, Claim, Egress, Expression, Failback, Selector
 
 NAMES = ["node-a", "node-b", "node-c", "node-d", "node-e"]
@@ -157,7 +157,9 @@ class Incremental(RuleBasedStateMachine):
             if found.owner is None:
                 assert found.reason in set(Vacancy)
             elif found.rule != "sticky":
-                assert refusal(self.candidates[found.owner], each) is None
+                word = refusal(self.candidates[found.owner], each)
+                claimed = any(self.claims.top(ip) for ip in each.ips)
+                assert word is None or (word is Refusal.STARTING and not claimed)
         for name, candidate in self.candidates.items():
             carried = [each.owner for each in self.election.result.values()].count(name)
             assert candidate.capacity is None or carried <= candidate.capacity

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from egress.claims import Claims
 from egress.election import Election, Rules, elect, ranking
+from egress.matching import Room
 from egress.model import Candidate, Claim, Egress, Expression, Failback, Selector
 
 NAMES = ["node-a", "node-b", "node-c", "node-d"]
@@ -201,6 +202,30 @@ def test_a_node_that_is_being_replaced_keeps_and_gets_nothing_new():
     assert owners([egress(1), egress(2)], candidates, claims) == {"e1": "node-b", "e2": "node-a"}
 
 
+def test_the_first_to_be_ready_leaves_their_share_to_those_that_start_with_it():
+    egresses = [egress(number) for number in range(1, 31)]
+    starting = nodes(NAMES, reasons=("starting",)) | {"node-a": Candidate("node-a")}
+
+    assert owners(egresses, starting) == owners(egresses, nodes(NAMES))
+
+
+def test_what_somebody_lost_does_not_wait_for_a_start():
+    egresses = [egress(number) for number in range(1, 9)]
+    claims = claimed((each, "node-z") for each in egresses)
+    starting = nodes(NAMES, reasons=("starting",)) | {"node-a": Candidate("node-a")}
+
+    assert set(owners(egresses, starting, claims).values()) == {"node-a"}
+
+
+def test_who_starts_without_carrier_is_not_waited_for():
+    lame = Candidate("node-b", reasons=("starting", "no_carrier"))
+
+    assert (
+        owners([egress(n) for n in range(9)], {"node-a": Candidate("node-a"), "node-b": lame})["e1"]
+        == "node-a"
+    )
+
+
 def test_a_lowered_capacity_sheds_the_least_important():
     stay = Failback.NEVER
     egresses = [egress(number, priority=number % 3, failback=stay) for number in range(1, 7)]
@@ -352,3 +377,94 @@ def test_one_that_was_to_go_back_stays_when_its_home_has_filled_up_meanwhile():
     after = election.update(egresses, nodes(names), claims, Rules(), SETTLED)
     assert after == elected(egresses, nodes(names), claims)
     assert [after[each.name].owner for each in home] == ["node-b", "node-b"]
+
+
+def test_a_capacity_that_is_lifted_lets_what_belongs_there_come_home():
+    each, home, claims, _ = away(Failback.IMMEDIATE)
+    election = Election()
+    full = nodes(NAMES) | {home: Candidate(home, capacity=0)}
+    assert election.update([each], full, claims, Rules(), SETTLED)["e1"].owner != home
+
+    found = election.update([each], nodes(NAMES), claims, Rules(), SETTLED)
+
+    assert found["e1"].owner == home
+
+
+def test_another_load_factor_is_another_layout():
+    egresses = tuple(egress(number) for number in range(1, 30))
+    election, claims = Election(), Claims()
+    layouts = [
+        election.update(egresses, nodes(NAMES), claims, Rules(load_factor=factor), SETTLED)
+        for factor in (1.0, 3.0)
+    ]
+
+    assert layouts[1] != layouts[0]
+    assert layouts[1] == elected(egresses, nodes(NAMES), load_factor=3.0)
+
+
+def test_going_home_follows_another_load_factor():
+    """Two would be at home on one node, where there is room for one under the tight bound."""
+    names = NAMES[:3]
+    ranked = {number: ranking(egress(number), nodes(names), Rules()) for number in range(1, 60)}
+    fond = [number for number, rank in ranked.items() if rank[0].name == "node-a"]
+    second, first = sorted(fond, key=lambda number: ranked[number][0].score)[:2]
+    there = ranked[second][1].name
+    elsewhere = next(name for name in names if name not in {"node-a", there})
+    stays = egress(first, failback=Failback.NEVER)
+    moves = egress(second, failback=Failback.IMMEDIATE)
+    claims = claimed([(stays, elsewhere), (moves, there)])
+    election = Election()
+
+    owner = [
+        election.update((stays, moves), nodes(names), claims, Rules("", factor), SETTLED)[
+            moves.name
+        ].owner
+        for factor in (1.0, 3.0)
+    ]
+
+    assert owner == [there, "node-a"]
+
+
+@pytest.mark.parametrize(
+    ("weights", "total", "bounds"),
+    [
+        ([1.0, 1.0, 1.0, 1.0], 40, [11, 11, 11, 11]),  # and not 12, for 1.1 · 10 is a hair above
+        ([1.0, 1.0, 1.0, 1.0], 41, [12, 12, 12, 12]),
+        ([3.0, 1.0, 0.0, 1e-12], 40, [33, 11, 0, 1]),
+    ],
+)
+def test_the_bound_is_a_tenth_above_the_share(weights, total, bounds):
+    room = Room([0, 1, 2, 3], weights, [0] * 4, [None] * 4)
+
+    among = [seat for seat, weight in enumerate(weights) if weight]
+    assert room.bounds(total, 1.1, among, loaded=True) == bounds
+
+
+def test_the_bound_counts_what_is_carried_and_gives_way_to_the_capacity():
+    room = Room([0, 1], [1.0, 1.0], [4, 30], [6, None])
+
+    assert room.bounds(40, 1.1, [0, 1], loaded=True) == [2, 0]
+    assert room.bounds(40, 1.1, [0, 1], loaded=False) == [2, 22]
+
+
+def test_going_home_evens_out_by_weight():
+    heavy = {"node-a": Candidate("node-a", weight=3.0), "node-b": Candidate("node-b")}
+    ranked = [egress(number, failback=Failback.IMMEDIATE) for number in range(1, 40)]
+    fond = [each for each in ranked if ranking(each, heavy, Rules())[0].name == "node-a"][:3]
+
+    for carried, owner in [(1, "node-a"), (2, "node-b")]:
+        there = [(each, "node-a") for each in fond[:carried]]
+        claims = claimed([*there, (fond[2], "node-b")])
+        assert owners(fond[:carried] + fond[2:], heavy, claims)[fond[2].name] == owner
+
+
+@pytest.mark.parametrize("light", [1e-12, 1e-3])
+def test_a_node_of_next_to_no_weight_still_serves_what_only_it_may_have(light):
+    one = Selector(labels=(("disk", "ssd"),))
+    candidates = nodes(NAMES) | {
+        "node-e": Candidate("node-e", weight=light, labels=(("disk", "ssd"),))
+    }
+
+    found = owners([egress(number, selector=one) for number in range(5)], candidates)
+
+    assert set(found.values()) == {"node-e"}
