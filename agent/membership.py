@@ -31,6 +31,8 @@ CLAIMS_KIND = 32
 """Kind number of claims among our own messages."""
 NOTICES_KIND = 33
 """Kind number of notices: all that the sender has to say, replacing what it said before."""
+REMINDER = 60.0
+"""Seconds between two warnings that somebody speaks another version."""
 
 log = structlog.get_logger("wayout.gossip")
 
@@ -55,6 +57,9 @@ class Membership:
         self._silent: set[str] = set()
         self._lost: dict[str, float] = {}
         self._synced = False
+        self._quiet_until = float("-inf")
+        # Who is alone hears of no change, and sees itself all the same.
+        mailbox.put(MembersChanged())
 
     def seen(self) -> MembersSeen:
         """The picture for the controller, with the members as the machine has them now."""
@@ -157,7 +162,12 @@ class Membership:
             self._mailbox.put(MembersChanged())
             return
         self._metrics.sync_failed(event.reason)
-        log.debug("gossip.sync_failed", peer=str(event.address), reason=event.reason)
+        say = log.debug
+        if event.reason == "versions" and self._clock() >= self._quiet_until:
+            # Trying again will not help, so somebody has to be told (gossip.delegate_version).
+            self._quiet_until = self._clock() + REMINDER
+            say = log.warning
+        say("gossip.sync_failed", peer=str(event.address), reason=event.reason)
 
     def _remark(self, event: Event) -> None:
         match event:
