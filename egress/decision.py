@@ -75,8 +75,9 @@ class View:
     `assignments`: by egress name. `places`: where each IP belongs on this host, or why nowhere.
     `controls`: by interface, addresses that ought to answer (the gateway first). `ready`: synced
     and gathered, so that new addresses may be bound. `fenced`: on the small side of a partition.
-    `silent`: members whose heartbeats are missing, without a verdict yet. `takeover_not_before`:
-    by lost member, the time before which nobody binds what it carried.
+    `silent`: members whose heartbeats are missing, without a verdict yet. `ahead`: the assignments
+    as they would be if those were lost; where it says nothing the standby is asked to prepare.
+    `takeover_not_before`: by lost member, the time before which nobody binds what it carried.
     """
 
     egresses: tuple[Egress, ...]
@@ -90,6 +91,7 @@ class View:
     fenced: bool = False
     draining: bool = False
     silent: frozenset[str] = frozenset()
+    ahead: Mapping[str, Assignment] = field(default_factory=dict)
     takeover_not_before: Mapping[str, float] = field(default_factory=dict)
 
 

@@ -68,7 +68,7 @@ def stance(track: Track, sight: Sight, timing: Timing, now: float, calm_at: floa
     assignment = sight.assignment(track)
     hindrance = _hindrance(track, sight, now)
     if assignment is None or assignment.owner != sight.me:
-        if hindrance is None and _standby_of_silent(track, assignment, sight):
+        if hindrance is None and sight.next_in_line(track, assignment):
             return Ask(NEVER, ahead=True)
         return Rest()
     if hindrance is not None:
@@ -96,14 +96,6 @@ def _hindrance(track: Track, sight: Sight, now: float) -> Rest | Refuse | None:
         return Refuse(Condition(Kind.NO_INTERFACE, None, reason))
     found = foreign(track, sight)
     return None if found is None else Refuse(found)
-
-
-def _standby_of_silent(track: Track, assignment: Assignment | None, sight: Sight) -> bool:
-    """Watchers miss the holder and we come next: the time to ask is now, to bind is not."""
-    if assignment is None or assignment.standby != sight.me or not sight.view.silent:
-        return False
-    top = sight.view.claims.top(track.ip)
-    return top is not None and top.held and top.owner in sight.view.silent
 
 
 def _unclaimed(

@@ -166,6 +166,17 @@ class Sight:
         """What the election says about the egress of this address."""
         return self.view.assignments.get(track.egress.name)
 
+    def next_in_line(self, track: Track, assignment: Assignment | None) -> bool:
+        """Watchers miss the holder and we come next: the time to ask is now, to bind is not."""
+        view = self.view
+        if not view.silent or assignment is None:
+            return False
+        heir = view.ahead.get(track.egress.name)
+        if self.me != (assignment.standby if heir is None else heir.owner):
+            return False
+        top = view.claims.top(track.ip)
+        return top is not None and top.held and top.owner in view.silent
+
     def here(self, track: Track) -> list[Bound]:
         """What this host has of the address, on any interface and by any hand."""
         return self._by_ip.get((track.ip.version, int(track.ip)), [])
@@ -208,8 +219,9 @@ def at_rest(track: Track, sight: Sight, now: float) -> bool:
         return False
     if track.stage is Stage.IDLE:
         ours = top is not None and top.held and top.owner == sight.me
-        alert = view.silent and assignment.standby == sight.me
-        return assignment.owner != sight.me and not (ours or alert or track.restless)
+        if ours or assignment.owner == sight.me or track.restless:
+            return False
+        return not sight.next_in_line(track, assignment)
     if track.stage is not Stage.BOUND or track.restless or track.binding is None:
         return False
     if view.fenced or not view.ready or assignment.owner != sight.me or top is None:

@@ -143,8 +143,8 @@ class Check:
             case Answer.HOST:
                 return timing.recheck
             case Answer.RIVAL:
-                # Long enough for the rival to bind and answer, and not in step with it.
-                return rng.uniform(1.5, 3.0) * timing.window
+                # It may have begun just now: our last question comes after it would have bound.
+                return rng.uniform(0.9, 1.4) * timing.window
             case Answer.BLIND:
                 return self.back_off(timing.blind, timing.blind_max, rng)
             case Answer.MEMBER:
