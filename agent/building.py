@@ -40,6 +40,7 @@ from egress.keeper import Keeper
 from egress.lan import Segments
 from egress.moves import Moves
 from egress.netlink import Netlink
+from gossip.admission import Admission
 from gossip.machine import Machine
 from gossip.node import Node
 from gossip.peer import Address
@@ -201,6 +202,7 @@ class _Builder:
         )
         membership = Membership(self._mailbox, self._metrics, Claims.read, machine, self._clock)
         node = Node(machine, membership.hear, bind=address)
+        node.admission = Admission(settings.gossip.allowed_cidrs)
         try:
             await node.bind()
         except OSError as error:

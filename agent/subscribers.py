@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, cast
 from agent import facts, logs, security, wiring
 from agent.inputs import SettingsChanged
 from config.subscribers import RefusalError
+from gossip.admission import Admission
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -98,6 +99,7 @@ class Gossip:
     def _use(self, settings: Settings, envelope: Envelope) -> None:
         now = self._clock()
         self._node.machine.envelope = envelope
+        self._node.admission = Admission(settings.gossip.allowed_cidrs)
         self._node.perform(self._node.machine.set_tuning(wiring.tuning(settings), now))
         self._seeds.change(settings.gossip.seeds, settings.gossip.bind_port)
 

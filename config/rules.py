@@ -231,6 +231,15 @@ def _same_sources(settings: Settings) -> Iterator[Finding]:
                 yield Finding(paths, message, hint, warning=True)
 
 
+def _unsteered(settings: Settings) -> Iterator[Finding]:
+    for name, egress in settings.egress.egresses.items():
+        if egress.applied_to.ip_blocks:
+            path = (*_egress(name), "applied_to", "ip_blocks")
+            message = "is kept and checked, but this version carries the address alone"
+            hint = "set up SNAT to the address yourself until a later version does"
+            yield Finding((path,), message, hint, warning=True)
+
+
 RULES: dict[str, Callable[[Settings], Iterator[Finding]]] = {
     "probe-timeout": _probe_timeout,
     "cadence": _cadence,
@@ -244,4 +253,5 @@ RULES: dict[str, Callable[[Settings], Iterator[Finding]]] = {
     "listeners": _listeners,
     "interfaces": _interfaces,
     "same-sources": _same_sources,
+    "unsteered": _unsteered,
 }

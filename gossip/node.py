@@ -19,6 +19,8 @@ import asyncio_dgram
 import structlog
 
 from gossip import refusals
+from gossip.admission import Admission
+from gossip.events import Dropped
 from gossip.peer import Address
 from gossip.streams import PATIENCE, Streams
 
@@ -65,12 +67,18 @@ class Node:
         patience: float = PATIENCE,
     ) -> None:
         self.machine = machine
+        self.admission = Admission()
         self.failures: Counter[str] = Counter()
         self._hear = hear
         self._address = bind
         self._clock = clock or asyncio.get_running_loop().time
         self._streams = Streams(
-            machine, perform=self.perform, hear=hear, clock=self._clock, patience=patience
+            machine,
+            perform=self.perform,
+            hear=hear,
+            clock=self._clock,
+            admits=self._admits,
+            patience=patience,
         )
         self._socket: socket.socket | None = None
         self._datagrams: Any = None
@@ -171,8 +179,15 @@ class Node:
             if taken % TURN == 0:
                 await asyncio.sleep(0)
 
+    def _admits(self, host: str) -> bool:
+        return self.admission.admits(host)
+
     def _receive(self, data: bytes, source: object) -> None:
-        self.perform(self.machine.receive(data, _address(source), self._clock()))
+        peer = _address(source)
+        if not self.admission.admits(peer.host):
+            self._hear(Dropped(peer, "not_allowed"))
+            return
+        self.perform(self.machine.receive(data, peer, self._clock()))
 
     def _post(self, datagram: Datagram) -> None:
         """Send at once if the kernel takes it: a task for each packet would cost more."""

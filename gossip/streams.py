@@ -49,12 +49,14 @@ class Streams:
         perform: Callable[[Effects], None],
         hear: Callable[[Event], None],
         clock: Callable[[], float],
+        admits: Callable[[str], bool] = lambda _: True,
         patience: float = PATIENCE,
     ) -> None:
         self._machine = machine
         self._perform = perform
         self._hear = hear
         self._clock = clock
+        self._admits = admits
         self._patience = patience
         self._host = ""
         self._server: asyncio.Server | None = None
@@ -93,6 +95,10 @@ class Streams:
 
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         source = _peer(writer)
+        if not self._admits(source.host):
+            self._hear(Dropped(source, "not_allowed"))
+            writer.transport.abort()
+            return
         full = self._hosts.total() >= STREAMS_MAX or self._hosts[source.host] >= STREAMS_PER_HOST
         if self._tasks is None or full:
             log.debug("gossip.stream_refused", peer=source.host, full=full)
