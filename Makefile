@@ -34,7 +34,7 @@ fix: $(READY)  ## format and mend what can be mended
 	$(BIN)/ruff check --fix .
 
 sim: $(READY)  ## one simulated cluster: make sim SEED=7 NODES=200
-	$(BIN)/wayout simulate --seed $(SEED) --nodes $(NODES)
+	$(BIN)/python bench/sim.py --seed $(SEED) --nodes $(NODES)
 
 soak: $(READY)  ## long runs: property tests with many examples, faults in virtual time
 	HYPOTHESIS_PROFILE=soak $(BIN)/pytest -q -m "not netns and not interop" tests/property tests/simulation

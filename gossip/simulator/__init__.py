@@ -1,1 +1,0 @@
-"""The machine in virtual time: networks, faults and reports."""
