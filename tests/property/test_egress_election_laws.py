@@ -171,7 +171,7 @@ class TestIncremental(Incremental.TestCase):
 
 @pytest.mark.slow
 class TestIncrementalForLong(Incremental.TestCase):
-    settings = settings(max_examples=1000, stateful_step_count=40, deadline=None)
+    settings = settings(max_examples=200, stateful_step_count=40, deadline=None)
 
 
 # -- no needless move -------------------------------------------------------------------------
