@@ -123,7 +123,7 @@ class Controller:
             await self._observe()
         now = parts.clock()
         self._world = world.expire(self._world, now)
-        view, own = self._look(now)
+        view, own = await self._look(now)
         decision = parts.moves.consider(view, now)
         self._damped = bool(decision.damped)
         parts.publisher.claims(self._dated(decision.publish), now)
@@ -138,7 +138,7 @@ class Controller:
         parts = self._parts
         match item:
             case ClaimsHeard(claims):
-                beaten = [claim for claim in claims if not parts.claims.fold(claim)]
+                beaten = [claim for claim in claims if not parts.claims.fold(claim, now)]
                 parts.moves.challenged(beaten, now)
             case WireAnswered(replies):
                 parts.moves.heard(replies, now)
@@ -169,7 +169,7 @@ class Controller:
 
     # -- what follows ----------------------------------------------------------------------
 
-    def _look(self, now: float) -> tuple[View, Facts]:
+    async def _look(self, now: float) -> tuple[View, Facts]:
         parts, at = self._parts, self._world
         unready = world.unready(at, now)
         fenced = parts.isolation.fenced(now)
@@ -178,9 +178,11 @@ class Controller:
         parts.publisher.facts(own, now)
         wanted, placed = self._wanted(at)
         candidates = world.candidates(at, own)
-        assignments = parts.election.update(
-            wanted, candidates, parts.claims, wiring.rules(at.settings), now
-        )
+        rules = wiring.rules(at.settings)
+        for _ in parts.election.steps(wanted, candidates, parts.claims, rules, now):
+            # A large cluster takes many slices; a small one is done within the first.
+            await asyncio.sleep(0)
+        assignments = parts.election.result
         peers = world.peer_addresses(at)
         view = View(
             egresses=wanted,
@@ -206,6 +208,8 @@ class Controller:
         key = (at.settings, at.observed)
         if self._made is None or self._made[0] is not key[0]:
             self._egresses = wiring.egresses(at.settings)
+            ips = frozenset(ip for each in self._egresses for ip in each.ips)
+            self._parts.claims.want(ips, self._parts.clock())
         if self._made is None or any(a is not b for a, b in zip(self._made, key, strict=True)):
             scope = wiring.scope(at.settings)
             self._places = wiring.places(self._egresses, at.observed, scope)
@@ -241,8 +245,8 @@ class Controller:
         self._deadline = max(self._deadline, now + SHORTEST_SLEEP)
         if not steps:
             return
-        self._remember(wanted)
         outcome = await self._apply(steps)
+        self._remember(outcome)
         now = parts.clock()
         parts.publisher.claims(parts.moves.applied(outcome, now, parts.wall()), now)
         parts.publisher.state()
@@ -277,12 +281,14 @@ class Controller:
         keeper.hold(bound, since=since)
         return outcome
 
-    def _remember(self, wanted: frozenset[Binding]) -> None:
-        """Note on disk what is about to be ours, so that it is known when its mark is stripped."""
-        remembered = wanted | {each for each in self._known if each in self._world.observed.ours}
-        if remembered != self._known:
-            self._known = frozenset(remembered)
-            self._parts.records.bound(self._known)
+    def _remember(self, outcome: Outcome) -> None:
+        """Note on disk what is ours, so that it is known as such when its mark is stripped."""
+        bound = {step.binding for step in outcome.done if isinstance(step, Bind)}
+        gone = {step.binding for step in outcome.done if isinstance(step, Unbind)}
+        known = (self._known | bound) - gone
+        if known != self._known:
+            self._known = known
+            self._parts.records.bound(known)
 
     # -- what is told ----------------------------------------------------------------------
 

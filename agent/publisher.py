@@ -54,7 +54,7 @@ class Publisher:
         if not claims:
             return
         for claim in claims:
-            self._claims.fold(claim)
+            self._claims.fold(claim, now)
         machine = self._node.machine
         for page in self._claims.pages(claims, PAGE_BYTES):
             for name in self._listeners(claims):
