@@ -87,10 +87,10 @@ class Contact:
         """Ask who is there, unless that was done a moment ago."""
         if self._burst is not None or now < self._rested:
             return
+        self._rested = now + REST
         peers = self._peers()
         if not peers:
             return
-        self._rested = now + REST
         asked = {self._local.question(self): peer for peer in peers}
         self._burst = Burst(asked, now, self.last)
         self._ping(self._burst)

@@ -54,7 +54,7 @@ class Healing:
     def deadline(self) -> float:
         """When to dial or to knock next."""
         deadline = min(self._next_rejoin, self._proof_at)
-        if self._local.roster.graves and self._local.tuning.knock_interval != math.inf:
+        if self._knocking():
             deadline = min(deadline, self._next_knock, self._next_redial)
         return deadline
 
@@ -98,10 +98,9 @@ class Healing:
             self._rejoin(now)
         if now >= self._proof_at:
             self._unproven(now)
-        graves = self._local.roster.graves
-        if graves and now >= self._next_knock:
+        if self._knocking() and now >= self._next_knock:
             self._knock(now)
-        if graves and now >= self._next_redial:
+        if self._knocking() and now >= self._next_redial:
             self._redial_grave(now)
 
     def acked(self, seq: int, now: float) -> None:
@@ -156,6 +155,9 @@ class Healing:
             address, self._joined_at = self._joined_at, None
             self._dial(address, join=True)
             self._next_rejoin = min(self._next_rejoin, now + self._local.tuning.rejoin_interval)
+
+    def _knocking(self) -> bool:
+        return bool(self._local.roster.graves) and self._local.tuning.knock_interval != math.inf
 
     def _share(self) -> float:
         """How much rarer each member knocks in a large cluster with few graves."""

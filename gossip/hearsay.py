@@ -59,6 +59,7 @@ class Hearsay:
     def restate(self, meta: bytes, incarnation: int, now: float) -> None:
         """Say that we live, with this metadata and incarnation."""
         old = self.me.claim
+        incarnation = min(incarnation, SEQUENCE_MAX)
         self.me.claim = Alive(incarnation, old.node, old.addr, old.port, meta, old.versions)
         self.me.incarnation = incarnation
         self._local.roster.touched()
@@ -157,7 +158,7 @@ class Hearsay:
     def _alive_me(self, claim: Alive, now: float) -> None:
         if self._local.leaving or claim.incarnation < self.me.incarnation:
             return
-        if self._place(claim) != self.me.address:
+        if addressing.locate(claim.addr, claim.port) != self.me.address:
             # Our own former life, or somebody else with our name: they must settle it first.
             self._conflict(claim, self.me, now)
             self.contested = True

@@ -118,6 +118,11 @@ class Machine:
         return self._local.awareness.score
 
     @property
+    def pending(self) -> tuple[int, ...]:
+        """Sequence numbers of pings that we wait for."""
+        return tuple(self._local.asked)
+
+    @property
     def watching(self) -> tuple[Address, ...]:
         """Where the members live whose heartbeats we watch."""
         return tuple(self._watch.places)
@@ -130,6 +135,7 @@ class Machine:
     @envelope.setter
     def envelope(self, envelope: Envelope) -> None:
         self._local.envelope = envelope
+        self._local.retune(self._local.tuning)
 
     def members(self) -> tuple[Member, ...]:
         """Everybody known, ourselves and the dead that are still knocked at included."""

@@ -56,6 +56,8 @@ class Pulse:
     @property
     def deadline(self) -> float:
         """When to beat, or to ask a mute watcher again."""
+        if not self._watchers:
+            return self._next
         return min([self._next, *map(self._due, self._watchers.values())])
 
     def carry(self, carrying: bool, now: float) -> None:  # noqa: FBT001 - a state, not a mode

@@ -12,7 +12,6 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, assert_never
 
 from gossip.events import Reachable, Silent, Unreachable
-from gossip.peer import Health
 from gossip.wire import codec, own
 from gossip.wire.messages import User
 
@@ -104,7 +103,7 @@ class Verdicts:
         """Somebody's finding."""
         name, verdict = _read(kind, value, now)
         record = self._local.roster.get(name)
-        if record is None or record.health is Health.LEFT:
+        if record is None or not record.health.present:
             return
         known = self._book.get(name)
         if known is not None and verdict.key <= known.key:

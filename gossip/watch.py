@@ -39,6 +39,8 @@ IDLE_CHECKS = 4
 ALARMS_MAX = 3
 """False alarms about one member after which silence alone is not worth a word to everybody."""
 ALARMS_KEPT = 30.0
+GONE_AGAIN = 5.0
+"""Seconds before we say again that a process is gone."""
 WATCHED_MAX = 4096
 
 
@@ -86,6 +88,7 @@ class Watch:
         self._verdicts = verdicts
         self._contact = contact
         self._watched: dict[str, Watched] = {}
+        self._gone: dict[str, float] = {}
         self.places: dict[Address, str] = {}
         verdicts.vouch = self._vouch
         verdicts.relieved = self._relieved
@@ -160,7 +163,11 @@ class Watch:
         if restarting(record.claim.meta) > 0:
             return
         watched = self._watched.get(record.name)
-        self._local.tell(ProcessGone(record.name))
+        if now - self._gone.get(record.name, -math.inf) >= GONE_AGAIN:
+            if len(self._gone) >= WATCHED_MAX:
+                self._gone.clear()
+            self._gone[record.name] = now
+            self._local.tell(ProcessGone(record.name))
         if watched is not None and not watched.seq and watched.due != math.inf:
             self._check(record, watched, now)
 

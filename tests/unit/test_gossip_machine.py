@@ -427,6 +427,18 @@ def test_the_comparison_preset_answers_no_strangers():
     assert talk.dialled() == []
 
 
+def test_the_comparison_preset_leaves_the_dead_alone():
+    talk = Talk(tuning=memberlist_lan(), peers=(1,))
+    talk.hear(Dead(1, "n1", "n2"))
+    talk.run(40.0)
+    talk.effects.clear()
+
+    talk.run(60.0)
+
+    assert talk.said(Ping, to=1) == []
+    assert talk.dialled() == []
+
+
 def test_new_tuning_cuts_a_long_wait_short():
     talk = Talk(tuning=Tuning(probe_interval=60.0), peers=(1,))
     talk.run(1.0)

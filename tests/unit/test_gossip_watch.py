@@ -415,6 +415,16 @@ def test_the_dead_are_asked_too_and_those_who_left_are_not():
     assert talk.told(events.Contact)[0].asked == {"n1", "n2"}
 
 
+def test_a_carrier_whom_everybody_left_does_not_spin():
+    talk = Talk(tuning=QUIET, peers=(1, 2))
+    talk.keep(talk.machine.carry(carrying=True, now=talk.now))
+
+    talk.hear(Dead(1, "n1", "n1"), Dead(1, "n2", "n2"))
+    talk.run(5.0)
+
+    assert talk.told(events.Contact) == []
+
+
 def test_foreign_members_answer_a_burst_as_well():
     talk = Talk(tuning=QUIET)
     talk.hear(alive(1, meta=b""), alive(2, meta=OURS))
