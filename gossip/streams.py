@@ -102,6 +102,8 @@ class Streams:
         full = self._hosts.total() >= STREAMS_MAX or self._hosts[source.host] >= STREAMS_PER_HOST
         if self._tasks is None or full:
             log.debug("gossip.stream_refused", peer=source.host, full=full)
+            if full:
+                self._hear(Dropped(source, "too_many_streams"))
             writer.transport.abort()
             return
         self._hosts[source.host] += 1
@@ -130,7 +132,9 @@ class Streams:
                 await self._converse(reader, writer, source)
                 writer.close()
                 await writer.wait_closed()
-        except (OSError, EOFError) as error:  # a TimeoutError is an OSError
+        except TimeoutError:
+            self._hear(Dropped(source, "too_slow"))
+        except (OSError, EOFError) as error:
             log.debug("gossip.stream_ended", peer=source.host, reason=type(error).__name__)
 
     async def _converse(
