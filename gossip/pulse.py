@@ -90,7 +90,8 @@ class Pulse:
         """A watcher hears us."""
         for watcher in self._watchers.values():
             if watcher.seq == seq:
-                watcher.record.rtt = now - watcher.asked
+                if watcher.pings == 1:
+                    watcher.record.rtt = now - watcher.asked
                 self._settle(watcher)
                 return
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from gossip.hearsay import Hearsay
     from gossip.local import Local
     from gossip.peer import Address
+    from gossip.roster import Record
     from gossip.wire.messages import StreamMessage
 
     Done = Callable[[bool, float], None]
@@ -150,6 +151,9 @@ class Sync:
         return None
 
     def _fold(self, state: PeerState, now: float) -> None:
+        record = self._local.roster.get(state.name)
+        if record is not None and _known(state, record):
+            return
         match state.health:
             case Health.ALIVE:
                 self._hearsay.alive(claim(state, self._local.address.port), now)
@@ -189,6 +193,19 @@ def claim(state: PeerState, port: int) -> Alive:
         port=state.port or port,
         meta=state.meta,
         versions=state.versions,
+    )
+
+
+def _known(state: PeerState, record: Record) -> bool:
+    """Whether a record is no news, as most of them are in most exchanges."""
+    mine = record.claim
+    return (
+        state.health == record.health == Health.ALIVE
+        and state.incarnation == record.incarnation
+        and state.addr == mine.addr
+        and state.port == mine.port
+        and state.meta == mine.meta
+        and state.versions == mine.versions
     )
 
 

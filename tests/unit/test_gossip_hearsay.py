@@ -1,5 +1,7 @@
 """Merge rules: what a machine makes of what it hears."""
 
+from ipaddress import ip_network
+
 import pytest
 
 from gossip import events
@@ -35,6 +37,15 @@ def test_nonsense_makes_no_member(claim):
     talk.hear(claim)
 
     assert len(talk.machine.members()) == 1
+
+
+def test_nobody_moves_in_from_a_network_that_is_not_allowed():
+    talk = Talk(tuning=Tuning(allowed=(ip_network("10.0.0.0/28"),)))
+
+    talk.hear(alive(1), alive(50))
+
+    assert talk.member(1) is not None
+    assert talk.member(50) is None
 
 
 def test_only_a_higher_incarnation_clears_a_suspect():
