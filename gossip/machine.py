@@ -110,17 +110,13 @@ class Machine:
     def left(self) -> bool:
         """Whether goodbye has been said, as often as any rumor is."""
         local = self._local
-        return local.leaving and (local.name not in local.rumors or not self._company())
+        company = any(each.health.present for each in local.roster.others())
+        return local.leaving and (local.name not in local.rumors or not company)
 
     @property
     def score(self) -> int:
         """Our local health score: 0 is well."""
         return self._local.awareness.score
-
-    @property
-    def pending(self) -> tuple[int, ...]:
-        """Sequence numbers of pings that we wait for."""
-        return tuple(self._local.asked)
 
     @property
     def watching(self) -> tuple[Address, ...]:
@@ -399,6 +395,3 @@ class Machine:
             self._local.tell(Dropped(source, error.reason))
         except ValueError:
             self._local.tell(Dropped(source, "bad_value"))
-
-    def _company(self) -> bool:
-        return any(each.health.present for each in self._local.roster.others())

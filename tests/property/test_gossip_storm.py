@@ -146,4 +146,4 @@ def test_what_is_over_leaves_nothing_behind(taken):
     talk.run(8.0)
 
     # A probe, a knock and a relay or so may be under way, whatever happened before.
-    assert len(talk.machine.pending) <= 12
+    assert len(talk.machine._local.asked) <= 12
