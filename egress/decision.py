@@ -38,6 +38,7 @@ class Timing:
     after our last question and ends before we answer. `grant`: how long a release to us by name
     replaces the asking, if we have been in touch with who released it for `acquaintance` (longer
     than healing takes). `courtesy`: how long others leave it to the heir that a release names.
+    `vigil`: how often the host of a restarting member is asked about.
     `tick`: how often we look at the clock; `stall`: a gap of so much means that we did not run.
     """
 
@@ -57,6 +58,7 @@ class Timing:
     stranger: float = 0.5
     stranger_max: float = 8.0
     overdue: float = 1.5
+    vigil: float = 1.0
     announcements: tuple[float, ...] = (0.0, 0.2, 1.3, 2.5, 10.0)
     restores: int = 5
     restore_window: float = 60.0
@@ -76,7 +78,8 @@ class View:
     `controls`: by interface, addresses that ought to answer (the gateway first). `ready`: synced
     and gathered, so that new addresses may be bound. `fenced`: on the small side of a partition.
     `silent`: members whose heartbeats are missing, without a verdict yet. `ahead`: the assignments
-    as they would be if those were lost; where it says nothing the standby is asked to prepare.
+    as they would be if those, and the restarting ones, were lost; where it says nothing, the
+    standby prepares for that.
     `takeover_not_before`: by lost member, the time before which nobody binds what it carried.
     """
 
@@ -162,8 +165,9 @@ class Decision:
     `desired`: all bindings this node should have. `bind_by`: of those that it does not have yet,
     the time after which the kernel must not be told any more (look again instead). `publish`:
     claims without a wall clock (`at` 0). `damped`: addresses given up because somebody keeps
-    removing them; while there are any this node had better call itself unfit. `deadline`: call
-    again then at the latest.
+    removing them; while there are any this node had better call itself unfit. `mute`: members that
+    are said to restart, but whose hosts are silent on the LAN: not restarting but unreachable.
+    `deadline`: call again then at the latest.
     """
 
     desired: frozenset[Binding]
@@ -175,4 +179,5 @@ class Decision:
     conditions: Mapping[IP, Condition]
     moves: tuple[Move, ...]
     damped: frozenset[IP]
+    mute: frozenset[str]
     deadline: float

@@ -163,6 +163,11 @@ class Moves:
             check.next_at = now + check.back_off(timing.stranger, timing.stranger_max, self._rng)
         if track.stage is Stage.BOUND:
             track.answer = verdict
+        watched = track.watched or verdict.who
+        if watched is not None:
+            self._office.vigil.hear(watched, track.ip, verdict)
+        if track.watched is not None and track.watched not in self._office.vigil.mute:
+            check.next_at = now + timing.vigil
 
     def _announced(self, track: Track, step: Announce, now: float) -> None:
         if step.first and track.first_due and track.stage is Stage.BOUND:
@@ -181,6 +186,8 @@ class Moves:
         since = self._office.live_since
         live = [name for name in view.candidates if sight.live(name)]
         self._office.live_since = {name: since.get(name, now) for name in live}
+        present = {name for name, each in view.candidates.items() if each.present}
+        self._office.vigil.keep(sight.restarting | (present - set(live)))
         if before is not None and before.links != sight.links:
             self._links_changed(before, sight, now)
         return sight
@@ -268,6 +275,7 @@ class Moves:
             conditions=ledger.conditions,
             moves=office.chronicle.take(),
             damped=ledger.damped,
+            mute=office.vigil.mute,
             deadline=min(self._heap[0][0] if self._heap else NEVER, now + self._timing.tick),
         )
         office.announce, office.publish = [], []

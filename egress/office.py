@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from egress.asking import Asker
 from egress.chronicle import Chronicle
+from egress.vigil import Vigil
 
 if TYPE_CHECKING:
     from random import Random
@@ -27,6 +28,7 @@ class Office:
         self.rng = rng
         self.asker = Asker(timing)
         self.chronicle = Chronicle(me)
+        self.vigil = Vigil()
         self.calm_at = float("-inf")
         self.live_since: dict[str, float] = {}
         self.publish: list[Claim] = []

@@ -11,11 +11,12 @@ from egress import taking
 from egress.decision import Stage
 from egress.model import Binding, Claim
 from egress.taking import Ask, Refuse, Rest, Take, Wait
-from egress.track import inherited
+from egress.track import Story, inherited
 from egress.wirecheck import Answer
 
 if TYPE_CHECKING:
     from egress.office import Office
+    from egress.taking import Stance
     from egress.track import Sight, Track
 
 BIND_PATIENCE = 0.5
@@ -72,6 +73,7 @@ class Seeker:
             return
         stance = taking.stance(track, sight, self._timing, now, self._office.calm_at)
         track.condition = None
+        stance = self._watch(track, stance)
         match stance:
             case Rest(reason, until):
                 self._rest(track, sight, reason, now)
@@ -93,8 +95,22 @@ class Seeker:
             case _:
                 assert_never(stance)
 
+    def _watch(self, track: Track, stance: Stance) -> Stance:
+        """A few addresses are enough to tell whether the host of a restarting member lives."""
+        vigil = self._office.vigil
+        watched = stance.watched if isinstance(stance, Ask) else None
+        if track.watched is not None and track.watched != watched:
+            vigil.dismiss(track.watched, track.ip)
+        track.watched = watched
+        if watched is None or vigil.admits(watched, track.ip):
+            return stance
+        track.watched = None
+        return Rest()
+
     def _rest(self, track: Track, sight: Sight, reason: str | None, now: float) -> None:
         track.check.forget()
+        if track.story.elected is not None:
+            track.story = Story()
         track.enter(Stage.IDLE, reason, now)
         self._disown(track, sight)
 

@@ -36,10 +36,14 @@ class Wait:
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """Nothing but the LAN can tell; silence is wanted at `ready_at`. `ahead`: in advance."""
+    """Nothing but the LAN can tell; silence is wanted at `ready_at`, `ahead` of a decision.
+
+    `watched`: the restarting member whose host this is about.
+    """
 
     ready_at: float
     ahead: bool = False
+    watched: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +72,10 @@ def stance(track: Track, sight: Sight, timing: Timing, now: float, calm_at: floa
     assignment = sight.assignment(track)
     hindrance = _hindrance(track, sight, now)
     if assignment is None or assignment.owner != sight.me:
-        if hindrance is None and sight.next_in_line(track, assignment):
-            return Ask(NEVER, ahead=True)
+        holder = sight.inherits_from(track, assignment)
+        if hindrance is None and holder is not None:
+            restarts = holder in sight.restarting and holder not in sight.view.silent
+            return Ask(NEVER, ahead=True, watched=holder if restarts else None)
         return Rest()
     if hindrance is not None:
         return hindrance

@@ -53,7 +53,8 @@ class Track:
     `adoptable`: what the kernel holds with our mark may be of an earlier life. `heir`: to whom a
     release under way goes. `top`: the claim that counted at the last look; `released_at`: when it
     was first seen to be a release, `granted_at`: the same, if it is certain that it was new then.
-    `answer`: what the LAN said about an address that we hold, not yet taken in.
+    `answer`: what the LAN said about an address that we hold, not yet taken in. `watched`: the
+    restarting member whose host we ask about.
     """
 
     ip: IP
@@ -77,6 +78,7 @@ class Track:
     granted_at: float = float("-inf")
     disowned: int = 0
     check: Check = field(default_factory=Check)
+    watched: str | None = None
     answer: Verdict | None = None
     ask_again: float = NEVER
     queued: bool = False
@@ -146,6 +148,9 @@ class Sight:
         for each in view.observed.bound:
             self._by_ip.setdefault(each.binding.key[:2], []).append(each)
         self._alive = {name for name, each in view.candidates.items() if _alive(each)} | {me}
+        self.restarting = {
+            name for name, each in view.candidates.items() if each.restarting and self.live(name)
+        }
         self.owners = _owners(view.candidates, me)
 
     def live(self, name: str) -> bool:
@@ -166,16 +171,21 @@ class Sight:
         """What the election says about the egress of this address."""
         return self.view.assignments.get(track.egress.name)
 
-    def next_in_line(self, track: Track, assignment: Assignment | None) -> bool:
-        """Watchers miss the holder and we come next: the time to ask is now, to bind is not."""
+    def inherits_from(self, track: Track, assignment: Assignment | None) -> str | None:
+        """The holder, if we come next and hear nothing from it: the time to ask, not to bind.
+
+        Watchers miss it, or it restarts.
+        """
         view = self.view
-        if not view.silent or assignment is None:
-            return False
+        if assignment is None or not (view.silent or self.restarting):
+            return None
         heir = view.ahead.get(track.egress.name)
         if self.me != (assignment.standby if heir is None else heir.owner):
-            return False
+            return None
         top = view.claims.top(track.ip)
-        return top is not None and top.held and top.owner in view.silent
+        if top is None or not top.held:
+            return None
+        return top.owner if top.owner in view.silent or top.owner in self.restarting else None
 
     def here(self, track: Track) -> list[Bound]:
         """What this host has of the address, on any interface and by any hand."""
@@ -221,7 +231,7 @@ def at_rest(track: Track, sight: Sight, now: float) -> bool:
         ours = top is not None and top.held and top.owner == sight.me
         if ours or assignment.owner == sight.me or track.restless:
             return False
-        return not sight.next_in_line(track, assignment)
+        return sight.inherits_from(track, assignment) is None
     if track.stage is not Stage.BOUND or track.restless or track.binding is None:
         return False
     if view.fenced or not view.ready or assignment.owner != sight.me or top is None:

@@ -7,7 +7,9 @@ is membership, the kernel and the LAN. On failure the seed is in the message: ru
 What is allowed, and nothing else (DESIGN §5 and §10 say why):
 - after a cut of the *segment* heals, an address may be on both sides for as long as a push/pull
   takes, if behind the cut a daemon stopped or died less than a lease ago, or if two nodes
-  without a gateway are the whole cluster.
+  without a gateway are the whole cluster;
+- an address that another program removes *while the daemon is stopped* may be put back by the
+  first renewal after it wakes, next to a new owner, until that one's claim is heard.
 """
 
 import os
@@ -187,6 +189,48 @@ def test_a_restart_within_the_lease_moves_nothing(seed):
     world.run(8)
 
     assert [each for each in world.events[before:] if each[2] in {"bound", "unbound"}] == []
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_a_graceful_restart_moves_nothing_for_as_long_as_the_host_lives(seed):
+    world = settled(seed, nodes=3)
+    host = owner_of(world, world.ips[0])
+    before = len(world.events)
+    host.owner.restart()
+    world.run(15.0)
+    world.start_daemon(host)
+    world.run(15)
+
+    assert [each for each in world.events[before:] if each[2] in {"bound", "unbound"}] == []
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_a_host_that_dies_during_a_graceful_restart_is_missed_all_the_same(seed):
+    world = settled(seed, nodes=3)
+    host = owner_of(world, world.ips[0])
+    lost = [ip for ip in world.ips if host.has(ip)]
+    host.owner.restart()
+    world.run(5.0)
+    world.kill_host(host)
+    world.run_until(lambda: all(world.carriers(ip) for ip in lost), within=4.0)
+
+    assert world.doubles == []
+
+
+def test_what_is_removed_behind_the_back_of_a_stopped_daemon_is_twofold_for_a_moment_only():
+    """The second exception: a renewal cannot be told to renew only what is there (K55)."""
+    for seed in range(6):
+        world = settled(seed, nodes=3)
+        ip = world.ips[0]
+        host = owner_of(world, ip)
+        world.pause(host, 1.5)
+        world.run(0.3)
+        world.delete(ip)
+        world.run(5.0)
+        *_, came_back, gone = [at for at, _, _, each in world.events if each == str(ip)]
+
+        assert len(world.carriers(ip)) == 1
+        assert not world.doubles or gone - came_back < 0.1
 
 
 def test_a_reload_touches_only_what_it_changes():

@@ -43,6 +43,18 @@ def bounce(world, rng):
             world.start_daemon(host)
 
 
+def upgrade(world, rng):
+    """A restart that keeps the addresses, of a host that may die meanwhile."""
+    daemons = [host for host in world.hosts if host.running and not host.owner.leaving]
+    if not daemons:
+        return
+    host = rng.choice(daemons)
+    host.owner.restart()
+    world.run(rng.choice((0.3, 1.0, 3.0, 8.0)))
+    if host.up and host.owner is None:
+        world.start_daemon(host)
+
+
 def pause(world, rng):
     if running := [host for host in world.hosts if host.running]:
         world.pause(rng.choice(running), rng.choice(PAUSES) * rng.uniform(0.8, 1.2))
@@ -97,7 +109,10 @@ def stranger_goes(world, _):
 
 
 def deletion(world, rng):
-    world.delete(rng.choice(world.ips))
+    """Another program removes an address; not from a host whose daemon is stopped (see below)."""
+    ip = rng.choice(world.ips)
+    if all(host.running for host in world.carriers(ip)):
+        world.delete(ip)
 
 
 def reload_storm(world, rng):
@@ -112,9 +127,9 @@ def reload_storm(world, rng):
     world.reload(whole)
 
 
-PLANNED = (drain, undrain, leave, restart, reload_storm)
+PLANNED = (drain, undrain, leave, restart, reload_storm, upgrade)
 DEATHS = (host_death, boot, crash, restart, bounce, deletion)
-STALLS = (pause, pause, bounce, restart)
+STALLS = (pause, pause, bounce, upgrade, restart)
 CUTS_OF_GOSSIP = (gossip_cut, gossip_cut, pause, drain, undrain)
 CUTS_OF_SEGMENT = (segment_cut, segment_cut, drain, undrain, leave, restart)
 STRANGERS = (stranger, stranger_goes)

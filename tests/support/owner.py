@@ -23,6 +23,7 @@ RENEW, LATE = 0.75, 2.5
 TICK = 0.05
 GATHER = 0.2
 JOIN_TIMEOUT = 5.0
+RESTART_TIMEOUT = 30.0
 SILENT_START = 1.0
 """Seconds in which a new process may not have heard from anybody yet."""
 REJOIN = (0.05, 1.0)
@@ -42,7 +43,7 @@ class Owner:
         self.election = Election()
         self.leases = {}
         self.reasons = ("starting",)
-        self.draining = self.leaving = self.left = False
+        self.draining = self.leaving = self.left = self.restarting = False
         self.started = self.ticked = self.world.now
         self.ready_at = float("inf")
         self.heard, self.metas, self.since, self.state = {}, {}, {}, {}
@@ -98,7 +99,12 @@ class Owner:
         """Tell the others when what this node says of itself has changed."""
         damped = self.decision is not None and bool(self.decision.damped)
         starting = self.world.now < self.ready_at
-        flags = {"starting": starting, "draining": self.draining, "damped": damped}
+        flags = {
+            "starting": starting,
+            "draining": self.draining,
+            "damped": damped,
+            "restarting": self.restarting,
+        }
         reasons = tuple(name for name, holds in flags.items() if holds)
         if reasons != self.reasons:
             self.reasons = reasons
@@ -152,6 +158,8 @@ class Owner:
 
     def judge(self, name, now):
         silence = now - self.heard.setdefault(name, now)
+        if "restarting" in self.metas[name][1]:
+            return "alive" if silence < RESTART_TIMEOUT else "dead"
         if self.metas[name][2]:
             return "left"
         if silence > self.dead_after:
@@ -188,6 +196,7 @@ class Owner:
             (now >= self.ready_at, self.fenced(now), self.draining, self.reasons),
             tuple(sorted(each.binding.key for each in observed.bound)),
             self.claims.version,
+            self.decision is not None and self.decision.mute,
         )
         if signature != self.signature or now >= self.election.again:
             self.signature = signature
@@ -197,6 +206,7 @@ class Owner:
     def new_view(self, observed, now):
         candidates = self.candidates()
         silent = frozenset(n for n, s in self.state.items() if s == "silent")
+        missing = silent | {n for n, each in candidates.items() if each.restarting}
         lost = {n: self.heard[n] for n, s in self.state.items() if s in {"unreachable", "silent"}}
         return View(
             egresses=self.egresses,
@@ -210,12 +220,22 @@ class Owner:
             fenced=self.fenced(now),
             draining=self.draining,
             silent=silent,
-            ahead=self.without(silent, candidates, now) if silent else {},
+            ahead=self.without(missing, candidates, now) if missing else {},
             takeover_not_before=not_before(lost),
         )
 
-    def without(self, silent, candidates, now):
-        lost = {name: replace(candidates[name], unreachable=True) for name in silent}
+    def restart(self):
+        """SIGUSR2: addresses live on for 30 s, the others are told, and the process goes."""
+        self.restarting = True
+        self.describe()
+        for binding in self.leases:
+            self.host.bound[binding.ip] = (binding, self.world.now + RESTART_TIMEOUT)
+        self.host.later(0.1, lambda: self.world.end_daemon(self.host))
+
+    def without(self, missing, candidates, now):
+        lost = {
+            name: replace(candidates[name], unreachable=True, restarting=False) for name in missing
+        }
         return elect(self.egresses, {**candidates, **lost}, self.claims, Rules(), now)
 
     def candidates(self):
@@ -223,7 +243,7 @@ class Owner:
         me = self.host
         found[me.name] = Candidate(
             me.name,
-            reasons=self.reasons,
+            reasons=tuple(each for each in self.reasons if each != "restarting"),
             healthy_since=self.started,
             macs=frozenset({me.mac}),
             labels=me.labels,
@@ -232,12 +252,15 @@ class Owner:
 
     def candidate(self, name):
         state, host = self.state.get(name, "alive"), self.world.by_name[name]
+        restarting = "restarting" in self.metas[name][1]
+        mute = self.decision is not None and name in self.decision.mute
         return Candidate(
             name,
             present=state not in {"dead", "left"},
             left=state == "left",
-            unreachable=state == "unreachable",
-            reasons=self.metas[name][1],
+            unreachable=state == "unreachable" or (restarting and mute),
+            reasons=tuple(each for each in self.metas[name][1] if each != "restarting"),
+            restarting=restarting and not mute,
             healthy_since=self.since.get(name, self.world.now),
             macs=frozenset({host.mac}),
             labels=host.labels,

@@ -416,6 +416,61 @@ def test_a_release_to_us_is_good_for_a_moment_only():
     assert (bench.wanted, len(bench.asked)) == (False, 1)
 
 
+# -- a member that restarts ------------------------------------------------------------------
+
+
+def restarting(**timing):
+    bench = Bench(owner="b", standby="a", timing=Timing(**timing))
+    bench.claim("b", 4)
+    bench.member("b", now=MET, restarting=True)
+    return bench
+
+
+def test_the_host_of_a_restarting_member_is_watched_and_left_alone_while_it_answers():
+    bench = restarting()
+    for _ in range(20):
+        asked = bench.asked_by(bench.now + 1.5)
+        bench.answer(MACS["b"])
+        assert (bench.wanted, bench.decision.mute) == (False, frozenset())
+
+    assert asked - MET > 15  # once a second, not more often
+
+
+def test_a_host_that_dies_while_its_daemon_restarts_is_told_and_taken_over():
+    bench = restarting()
+    bench.answer(MACS["b"])
+    bench.asked_by(bench.now + 1.5)
+    bench.answer()
+    assert bench.decision.mute == frozenset()  # once is chance
+    bench.asked_by(bench.now + 1.5)
+    bench.answer()
+    assert bench.decision.mute == {"b"}
+
+    bench.member("b", restarting=False, unreachable=True)
+    bench.elect("a", "c")
+    assert bench.decision.mute == {"b"}
+    bench.answer()
+    bench.act()
+    assert bench.claims.holder(IP) == "a"
+
+
+def test_a_host_that_answers_again_or_came_back_is_mute_no_more():
+    bench = restarting()
+    for _ in range(2):
+        bench.asked_by(bench.now + 1.5)
+        bench.answer()
+    assert bench.decision.mute == {"b"}
+    bench.asked_by(bench.now + 1.5)
+    bench.answer(MACS["b"])
+    assert bench.decision.mute == frozenset()
+
+    for _ in range(2):
+        bench.asked_by(bench.now + 1.5)
+        bench.answer()
+    bench.member("b", restarting=False)
+    assert bench.decision.mute == frozenset()
+
+
 # -- holding ---------------------------------------------------------------------------------
 
 
