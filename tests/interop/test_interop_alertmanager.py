@@ -50,6 +50,7 @@ def start(lab, name, *peers):
     program = lab.guest(
         name,
         PROGRAM,
+        "--log.level=debug",
         f"--config.file={folder}/alertmanager.yml",
         f"--storage.path={folder}",
         "--web.listen-address=127.0.0.1:9093",
@@ -150,6 +151,7 @@ def test_an_alertmanager_never_owns_an_address_nor_stands_by_for_one(minute):
 def test_probes_are_answered_by_datagrams(lab, minute):  # noqa: ARG001
     # As with serf: said once a second if our answers could not be read.
     for name in ALERTMANAGERS:
+        assert "[DEBUG] memberlist: Stream connection" in lab.heard(name), "it would not say so"
         assert lab.heard(name).count("other probes failed") < MINUTE / 6
 
 
