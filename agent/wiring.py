@@ -48,6 +48,7 @@ def tuning(settings: Settings) -> Tuning:
         awareness_max=gossip.awareness_max,
         retransmit_mult=gossip.retransmit_mult,
         fanout=gossip.fanout,
+        allowed=gossip.allowed_cidrs,
     )
 
 
