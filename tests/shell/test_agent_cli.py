@@ -20,8 +20,8 @@ from agent.cli.tables import age, span, word
 from support.desk import FakeDesk
 from support.served import served
 
-STARTED_IN = 0.15
-"""Seconds in which `wayout --help` is to be there on a machine that does nothing else."""
+STARTED_IN = 3.0
+"""How much more than loading its command line library `wayout --help` may take."""
 
 
 @pytest.fixture
@@ -293,15 +293,16 @@ def test_short_commands_load_nothing_that_makes_them_slow(arguments):
 
 @pytest.mark.slow
 def test_help_is_there_at_once():
-    """Processor time and not the clock on the wall: other tests run beside this one."""
+    """In processor time, against what loading the command line library alone takes here."""
 
-    def once():
+    def once(*words):
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        subprocess.run([sys.executable, "-m", "agent", "--help"], capture_output=True, check=True)
+        subprocess.run([sys.executable, *words], capture_output=True, check=True)
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
-    assert min(once() for _ in range(3)) < STARTED_IN
+    bare = min(once("-c", "import click") for _ in range(3))
+    assert min(once("-m", "agent", "--help") for _ in range(3)) < STARTED_IN * bare
 
 
 @pytest.mark.parametrize(

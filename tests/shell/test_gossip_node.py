@@ -383,23 +383,39 @@ async def test_a_node_that_could_not_run_doubts_itself_and_nobody_else():
             assert not member.told(Reachable)
 
 
+def watched(machine, look):
+    """`look(machine, now)` is called whenever the machine is woken."""
+
+    class Watched(type(machine)):
+        def advance(self, now):
+            look(self, now)
+            return super().advance(now)
+
+    machine.__class__ = Watched
+
+
 async def test_the_machine_is_not_woken_before_its_time():
     async with Nodes(2) as nodes:
         await nodes.acquainted()
         early = []
-        machine = nodes[0].machine
-        advance = machine.advance
-
-        class Watched(type(machine)):
-            def advance(self, now):
-                if self.deadline > now:
-                    early.append(self.deadline - now)
-                return advance(now)
-
-        machine.__class__ = Watched
+        watched(nodes[0].machine, lambda m, now: m.deadline > now and early.append(m.deadline))
         await asyncio.sleep(1)
 
         assert not early
+
+
+async def test_what_waits_in_the_socket_is_read_before_anybody_is_missed():
+    async with Nodes(1) as nodes:
+        await asyncio.sleep(0.1)
+        read = []
+        watched(nodes[0].machine, lambda _, __: read.append(len(nodes[0].told(Dropped))))
+        with listener() as stranger:
+            for _ in range(50):
+                stranger.sendto(b"\x63", tuple_of(nodes.addresses[0]))
+        time.sleep(0.5)  # noqa: ASYNC251 - the loop is busy while timers fall due
+        await nodes[0].until(lambda: read)
+
+        assert read[0] >= 45  # a few are on their way inside the library
 
 
 # Opening and closing.
@@ -459,6 +475,22 @@ async def test_no_task_and_no_socket_outlives_a_node():
     for address in nodes.addresses:
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as again:
             again.bind(tuple_of(address))
+
+
+async def test_a_node_dials_from_its_own_address():
+    port = free_port()
+    callers = asyncio.Queue()
+
+    async def answer(_, writer):
+        callers.put_nowait(writer.get_extra_info("peername")[0])
+        writer.close()
+
+    async with await asyncio.start_server(answer, "127.0.0.3", port):
+        member = Member("m1", Address("127.0.0.2", port))
+        await member.start(Address("127.0.0.3", port))
+
+        assert await asyncio.wait_for(callers.get(), 10) == "127.0.0.2"
+        await member.stop()
 
 
 async def test_a_node_can_be_stopped_while_it_dials():
