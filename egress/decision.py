@@ -38,7 +38,8 @@ class Timing:
     after our last question and ends before we answer. `grant`: how long a release to us by name
     replaces the asking, if we have been in touch with who released it for `acquaintance` (longer
     than healing takes). `courtesy`: how long others leave it to the heir that a release names.
-    `vigil`: how often the host of a restarting member is asked about.
+    `carrier`: how long a link must have been up before silence counts where there is nobody else
+    to ask. `vigil`: how often the host of a restarting member is asked about.
     `tick`: how often we look at the clock; `stall`: a gap of so much means that we did not run.
     """
 
@@ -58,6 +59,7 @@ class Timing:
     stranger: float = 0.5
     stranger_max: float = 8.0
     overdue: float = 1.5
+    carrier: float = 3.0
     vigil: float = 1.0
     announcements: tuple[float, ...] = (0.0, 0.2, 1.3, 2.5, 10.0)
     restores: int = 5

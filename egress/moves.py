@@ -146,18 +146,31 @@ class Moves:
                 self._dirty[ip] = track
 
     def challenged(self, claims: Sequence[Claim], now: float) -> None:
-        """Other members claimed these, in vain: let them and the LAN hear that they are ours."""
+        """Other members claimed these, in vain: let them and the LAN hear that they are ours.
+
+        Old news of a dead member, or of a release, is no challenge.
+        """
         for claim in claims:
             track = self._tracks.get(claim.ip)
-            if track is None or track.stage is not Stage.BOUND or claim.owner == self._me:
+            if track is None or track.stage is not Stage.BOUND or not self._rivals(claim):
                 continue
             if self._tenant.defend(track, now):
                 track.repeat_claim = True
                 self._dirty[track.ip] = track
 
+    def _rivals(self, claim: Claim) -> bool:
+        sight = self._sight
+        return (
+            claim.held and claim.owner != self._me and sight is not None and sight.live(claim.owner)
+        )
+
     def _hear(self, track: Track, sight: Sight, reply: Reply, now: float) -> None:
         check, timing = track.check, self._timing
         verdict = judge(reply, sight.company(track), timing.window)
+        up_since = self._office.carrier_since.get(reply.question.interface, now)
+        if reply.control is None and now < up_since + timing.carrier:
+            # A port may take its time before it forwards (K35), and nobody else could tell.
+            verdict = verdict.doubted()
         check.hear(verdict, min(reply.heard, now), timing, self._rng)
         if verdict.answer is Answer.HOST and check.overdue(sight.lease(verdict.who), now, timing):
             check.next_at = now + check.back_off(timing.stranger, timing.stranger_max, self._rng)
@@ -187,6 +200,9 @@ class Moves:
         live = [name for name in view.candidates if sight.live(name)]
         self._office.live_since = {name: since.get(name, now) for name in live}
         present = {name for name, each in view.candidates.items() if each.present}
+        links = {name for name, link in sight.links.items() if link.carrier}
+        up = self._office.carrier_since
+        self._office.carrier_since = {name: up.get(name, now) for name in sorted(links)}
         self._office.vigil.keep(sight.restarting | (present - set(live)))
         if before is not None and before.links != sight.links:
             self._links_changed(before, sight, now)

@@ -19,7 +19,8 @@ class Office:
     """Owned by `Moves`.
 
     `calm_at`: until then we may have missed what others did, because we did not run, or were
-    fenced. `live_since`: since when each living member has been in touch without a break.
+    fenced. `live_since`: since when each living member has been in touch without a break;
+    `carrier_since`: since when each link has had carrier.
     """
 
     def __init__(self, me: str, timing: Timing, rng: Random) -> None:
@@ -31,5 +32,6 @@ class Office:
         self.vigil = Vigil()
         self.calm_at = float("-inf")
         self.live_since: dict[str, float] = {}
+        self.carrier_since: dict[str, float] = {}
         self.publish: list[Claim] = []
         self.announce: list[Announce] = []

@@ -45,6 +45,10 @@ class Verdict:
     who: str | None = None
     mac: str | None = None
 
+    def doubted(self) -> Verdict:
+        """The same, but silence says nothing."""
+        return Verdict(Answer.BLIND, "new_link") if self.answer is Answer.SILENT else self
+
 
 @dataclass(frozen=True, slots=True)
 class Company:

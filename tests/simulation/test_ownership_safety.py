@@ -7,7 +7,8 @@ is membership, the kernel and the LAN. On failure the seed is in the message: ru
 What is allowed, and nothing else (DESIGN §5 and §10 say why):
 - after a cut of the *segment* heals, an address may be on both sides for as long as a push/pull
   takes, if behind the cut a daemon stopped or died less than a lease ago, or if two nodes
-  without a gateway are the whole cluster;
+  without a gateway are the whole cluster; if it is bound within a window of the heal, the asking
+  that follows every bind ends it;
 - an address that another program removes *while the daemon is stopped* may be put back by the
   first renewal after it wakes, next to a new owner, until that one's claim is heard.
 """

@@ -136,6 +136,7 @@ class World:
         self.overlaps = []
         self.exceptions = {}
         self.splits = 0
+        self.healed = float("-inf")  # when a cut of the segment ended
         self.lingering = []
         self.intruders = []
         self.hosts = [Host(self, index) for index in range(1, nodes + 1)]
@@ -249,7 +250,10 @@ class World:
         self.log(host, "bound", ip)
         for other in self.hosts:
             if other is not host and other.wire == host.wire and other.has(ip):
-                self.doubles.append(f"{self.now:.3f} {ip} bound on {host} while on {other}")
+                # What was asked before the segment was whole again could not be answered.
+                blind = self.now - self.healed < WINDOW + self.timing.fresh
+                why = self._exception([other]) if blind else None
+                self._count(why, self.doubles, f"{ip} bound on {host} while on {other}")
         if ip in self.strangers and host.wire == 0:
             self.intruders.append(f"{self.now:.3f} {ip} bound on {host} while a stranger has it")
 
@@ -319,15 +323,21 @@ class World:
         for host in self.hosts:
             host.net = host.wire = 0
         self.log("all", "heal")
+        if any(apart.values()):
+            self.healed = self.now
         for ip in self.ips:
             both = self.carriers(ip)
             if len({apart[host.name] for host in both}) > 1:
                 why = self._exception(both)
-                self.exceptions[why] = self.exceptions.get(why, 0) + 1
-                if why is None:
-                    self.overlaps.append(f"{self.now:.3f} {ip} on {both} as the segment heals")
+                self._count(why, self.overlaps, f"{ip} on {both} as the segment heals")
         splits = self.splits
         self.at(self.now + HEALED, lambda: self._look_for_lingering(splits))
+
+    def _count(self, why, faults, what):
+        if why is None:
+            faults.append(f"{self.now:.3f} {what}")
+        else:
+            self.exceptions[why] = self.exceptions.get(why, 0) + 1
 
     def _exception(self, both):
         """Which of the documented exceptions explains two carriers after a cut of the segment."""
