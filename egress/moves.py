@@ -113,8 +113,8 @@ class Moves:
         for failure in outcome.failed:
             track = self._tracks.get(failure.step.binding.ip)
             mine = track is not None and track.binding == failure.step.binding
-            if track is not None and mine and isinstance(failure.step, Bind):
-                self._tenant.failed(track, failure, now)
+            if track is not None and sight is not None and mine and isinstance(failure.step, Bind):
+                self._tenant.failed(track, sight, failure, now)
                 self._dirty[track.ip] = track
         return tuple(claims)
 

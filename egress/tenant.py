@@ -30,6 +30,9 @@ REPROCLAIM = 2.0
 HANDOVER = 1.0
 """Seconds within which a delete must be acknowledged for the release to stand for the asking:
 later, others may have taken us for dead and asked the LAN themselves."""
+FAILURES_MAX = 3
+"""Refusals of the kernel after which another host may try."""
+FAILURES_COUNTED = 16
 SHOWN_BY = 0.5
 """Seconds after which the kernel must show what it said it had bound."""
 
@@ -187,6 +190,9 @@ class Tenant:
             self.drop(track, now)
             return
         assert track.binding is not None
+        top = sight.view.claims.top(track.ip)
+        if track.epoch == 0 and top is not None and top.owner == self._me:
+            track.epoch = top.epoch  # of an earlier life
         track.heir = release.heir
         track.wants = False
         track.announcements.clear()
@@ -221,6 +227,7 @@ class Tenant:
         track.enter(Stage.BOUND, None, now)
         track.trouble = track.condition = None
         track.lapsed = False
+        track.failures = 0
         track.story.bound = now
         track.check.forget()
         track.ask_again = now
@@ -238,17 +245,35 @@ class Tenant:
         self.drop(track, now)
         return [claim] if claim.epoch else []
 
-    def failed(self, track: Track, failure: Failure, now: float) -> None:
+    def failed(self, track: Track, sight: Sight, failure: Failure, now: float) -> None:
         """The kernel refused to bind it, or there was no time left for it."""
         if track.stage is Stage.BOUND:
             track.restore_at = now
             return
         self.drop(track, now)
-        if failure.errno:
-            track.trouble = Condition(Kind.BIND_ERROR, None, failure.message)
-            track.check.next_at = now + track.check.back_off(
-                self._timing.blind, self._timing.stranger_max, self._office.rng
-            )
+        if not failure.errno:
+            return
+        timing = self._timing
+        track.trouble = Condition(Kind.BIND_ERROR, None, failure.message)
+        pause = min(timing.stranger_max, timing.blind * 2**track.failures)
+        track.check.next_at = now + pause * self._office.rng.uniform(0.75, 1.0)
+        track.failures = min(track.failures + 1, FAILURES_COUNTED)
+        if track.failures >= FAILURES_MAX and now >= track.passed_until:
+            self._pass_on(track, sight, now)
+
+    def _pass_on(self, track: Track, sight: Sight, now: float) -> None:
+        """Let the next one try, since our host will not; not if we carry the other half.
+
+        It must ask the LAN, for this is not the release of anything that we held.
+        """
+        assignment, top = sight.assignment(track), sight.view.claims.top(track.ip)
+        heir = assignment.standby if assignment is not None else None
+        halves = [each for ip in track.egress.ips for each in sight.on_host(ip) if each.ours]
+        if heir is None or not sight.fit(heir) or halves:
+            return
+        track.passed_until = now + self._timing.damping
+        track.epoch = max(track.epoch, 0 if top is None else top.epoch) + 1
+        self._office.publish.append(Claim(track.ip, track.epoch, self._me, held=False, to=heir))
 
     def drop(self, track: Track, now: float) -> None:
         """It is not ours any more, and nobody has to be told."""

@@ -92,6 +92,8 @@ class Track:
     restoring: bool = False
     restore_at: float = float("-inf")
     damped_until: float = float("-inf")
+    failures: int = 0
+    passed_until: float = float("-inf")
     condition: Condition | None = None
     trouble: Condition | None = None
     story: Story = field(default_factory=Story)
@@ -189,7 +191,11 @@ class Sight:
 
     def here(self, track: Track) -> list[Bound]:
         """What this host has of the address, on any interface and by any hand."""
-        return self._by_ip.get((track.ip.version, int(track.ip)), [])
+        return self.on_host(track.ip)
+
+    def on_host(self, ip: IP) -> list[Bound]:
+        """The same for any address."""
+        return self._by_ip.get((ip.version, int(ip)), [])
 
     def has(self, binding: Binding) -> bool:
         """The kernel shows the binding, with or without our mark."""

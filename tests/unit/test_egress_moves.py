@@ -307,6 +307,39 @@ def test_a_bind_that_the_kernel_refuses_is_tried_again_after_asking_again():
     assert bench.condition is None
 
 
+def refused(bench, times):
+    """The kernel says no, that often; the pauses before each new question."""
+    pauses = []
+    for _ in range(times):
+        bench.answer()
+        told = bench.now
+        bench.moves.applied(Outcome(failed=(Failure(Bind(HERE), 13, "no"),)), told, 0.0)
+        bench.wake()
+        if bench.phase.stage is Stage.CHECKING:
+            pauses.append(bench.asked_by(told + 9) - told)
+    return pauses
+
+
+def test_a_kernel_that_goes_on_refusing_is_asked_less_and_less_often():
+    bench = Bench(standby=None)
+    bench.see(0.0)
+    pauses = refused(bench, 9)
+
+    assert pauses[0] <= 0.25
+    assert 5 < max(pauses) <= 8
+
+
+def test_what_the_kernel_refuses_three_times_is_passed_on_and_must_be_asked_about():
+    bench = Bench(owner="a", standby="b")
+    bench.claim("c", 4)
+    bench.member("c", now=0.0, **DEAD)
+    refused(bench, 3)
+
+    assert bench.published == [Claim(IP, 5, "a", held=False, to="b")]
+    refused(bench, 3)
+    assert len(bench.published) == 1  # it does not go round and round
+
+
 def test_a_bind_that_is_never_reported_is_given_up():
     bench = Bench()
     bench.see(0.0)
