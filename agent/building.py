@@ -22,6 +22,7 @@ from agent.listeners import Listeners
 from agent.mailbox import Mailbox
 from agent.membership import Membership
 from agent.metrics import Metrics
+from agent.outlook import Outlook
 from agent.privileges import missing_privileges
 from agent.publisher import Publisher
 from agent.records import Records
@@ -35,7 +36,6 @@ from config.transaction import Reloader
 from config.triggers import Poll, Reloads
 from egress.claims import Claims
 from egress.decision import Timing
-from egress.election import Election
 from egress.keeper import Keeper
 from egress.lan import Segments
 from egress.moves import Moves
@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from contextlib import AsyncExitStack
     from pathlib import Path
 
+    from agent.statefile import State
     from agent.systemd import Notifier
     from config.parse import Loaded
     from config.schema.settings import Settings
@@ -228,6 +229,7 @@ class _Builder:
         lease = settings.egress.lease
         keeper = Keeper(kernel, lease, lambda gone: put(LeaseLapsed(gone)), others=[lan])
         literal = wiring.literal_seeds(settings)
+        draining, until = _wished(records.state, self._clock())
         start = World(
             me=settings.node.name,
             settings=settings,
@@ -235,7 +237,9 @@ class _Builder:
             seeds=tuple(str(each) for each in literal if each != address),
             cluster_digest=self._reloader.digests.cluster,
             node_digest=self._reloader.digests.node,
-            draining=records.state.draining,
+            remembered=records.state.members,
+            draining=draining,
+            drain_until=until,
         )
         parts = self._parts(start, membership, node, records, (kernel, lan, keeper))
         controller = Controller(start, parts, records.state.bound)
@@ -261,7 +265,7 @@ class _Builder:
             kernel=kernel,
             lan=lan,
             keeper=keeper,
-            election=Election(),
+            outlook=Outlook(self._claims),
             claims=self._claims,
             moves=Moves(start.me, Timing(), self._rng),
             metrics=self._metrics,
@@ -318,6 +322,14 @@ def _unbindable(address: Address, error: OSError) -> str:
         case _:
             cure = "see the reason, and gossip.bind_address and gossip.bind_port"
     return f"cannot listen for gossip on {address}, {os.strerror(error.errno or 0)}, {cure}"
+
+
+def _wished(state: State, now: float) -> tuple[bool, float | None]:
+    """The drain that outlived our predecessor; its end is Unix time on disk, loop time here."""
+    if state.drain_until is None:
+        return state.draining, None
+    left = state.drain_until - time.time()
+    return state.draining and left > 0, now + left
 
 
 def _gateways() -> dict[str, list[IP]]:

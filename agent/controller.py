@@ -14,24 +14,26 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from agent import history, notices, status, wiring, world
+from agent import history, notices, status, world
 from agent.inputs import (
     ClaimsHeard,
     ContactReported,
+    DrainWished,
     GatewayAnswered,
     KernelChanged,
     LeaseLapsed,
     MembersChanged,
+    MembersSeen,
     Nudged,
     RivalsHeard,
     WireAnswered,
 )
+from agent.outlook import Stance
 from agent.snapshot import Snapshot
 from egress.actuator import apply
-from egress.decision import Kind, View
+from egress.decision import Kind
 from egress.kernel import KernelError
 from egress.model import Bind, Unbind
-from egress.partition import not_before
 from egress.plan import plan
 
 if TYPE_CHECKING:
@@ -43,18 +45,16 @@ if TYPE_CHECKING:
     from agent.mailbox import Mailbox
     from agent.membership import Membership
     from agent.metrics import Metrics
+    from agent.outlook import Outlook
     from agent.publisher import Publisher
     from agent.records import Records
     from agent.world import World
-    from config.schema.settings import Settings
     from egress.claims import Claims
-    from egress.decision import Condition, Decision, Phase
-    from egress.election import Election
+    from egress.decision import Condition, Decision, Phase, View
     from egress.keeper import Keeper
     from egress.kernel import Kernel, Lan
-    from egress.model import IP, Binding, Claim, Egress, Observed, Outcome, Question, Step
+    from egress.model import IP, Binding, Claim, Outcome, Question, Step
     from egress.moves import Moves
-    from egress.placement import Placement
 
 OBSERVE_PATIENCE = 5.0
 ASK_PATIENCE = 2.0
@@ -76,7 +76,7 @@ class Parts:
     kernel: Kernel
     lan: Lan
     keeper: Keeper
-    election: Election
+    outlook: Outlook
     claims: Claims
     moves: Moves
     metrics: Metrics
@@ -92,13 +92,12 @@ class Controller:
     def __init__(self, start: World, parts: Parts, known: frozenset[Binding]) -> None:
         self._world = start
         self._parts = parts
-        self._view: View | None = None
-        self._made: tuple[Settings, Observed] | None = None
-        self._egresses: tuple[Egress, ...] = ()
-        self._places: Mapping[IP, Placement] = {}
         self._deadline = 0.0
         self._known = known
         self._damped = False
+        self._mute: frozenset[str] = frozenset()
+        self._rest: tuple[object, ...] = ()
+        self._told: tuple[object, ...] = ()
         self._gateways: Mapping[str, Sequence[IP]] = {}
         self._conditions: Mapping[IP, Condition] = {}
         self._phases: Mapping[IP, Phase] = {}
@@ -125,7 +124,7 @@ class Controller:
         self._world = world.expire(self._world, now)
         view, own = await self._look(now)
         decision = parts.moves.consider(view, now)
-        self._damped = bool(decision.damped)
+        self._damped, self._mute = bool(decision.damped), decision.mute
         parts.publisher.claims(self._dated(decision.publish), now)
         parts.publisher.state()
         self._ask(decision.asks)
@@ -144,17 +143,31 @@ class Controller:
                 parts.moves.heard(replies, now)
             case LeaseLapsed(bindings):
                 parts.moves.lapsed(bindings, now)
+                parts.metrics.lease_lapsed(len(bindings))
             case RivalsHeard(macs):
                 parts.moves.rivalled(macs, now)
-            case ContactReported():
-                parts.isolation.contact(item, self._world, now)
-            case GatewayAnswered(answers):
-                parts.isolation.gateway(answers, self._world, now)
             case MembersChanged():
                 item = parts.membership.seen()
             case _:
                 pass
+        self._note_contact(item, now)
         self._world = world.fold(self._world, item, now)
+
+    def _note_contact(self, item: Input, now: float) -> None:
+        """What outlives the turn elsewhere: the fence, and what is kept on disk."""
+        parts = self._parts
+        match item:
+            case ContactReported():
+                parts.isolation.contact(item, self._world, now)
+            case GatewayAnswered(answers):
+                parts.isolation.gateway(answers, self._world, now)
+            case MembersSeen():
+                parts.records.members(world.expected_names(self._world, item, now))
+            case DrainWished(draining, until):
+                wall = None if until is None else parts.wall() + until - now
+                parts.records.drain(draining=draining, until=wall)
+            case _:
+                pass
 
     async def _observe(self) -> None:
         try:
@@ -169,52 +182,24 @@ class Controller:
 
     # -- what follows ----------------------------------------------------------------------
 
-    async def _look(self, now: float) -> tuple[View, Facts]:
-        parts, at = self._parts, self._world
-        unready = world.unready(at, now)
-        fenced = parts.isolation.fenced(now)
-        reasons = wiring.own_reasons(at, fenced=fenced, damped=self._damped, unready=unready)
-        own = wiring.own_facts(at, reasons)
-        parts.publisher.facts(own, now)
-        wanted, placed = self._wanted(at)
-        candidates = world.candidates(at, own)
-        rules = wiring.rules(at.settings)
-        for _ in parts.election.steps(wanted, candidates, parts.claims, rules, now):
-            # A large cluster takes many slices; a small one is done within the first.
-            await asyncio.sleep(0)
-        assignments = parts.election.result
-        peers = world.peer_addresses(at)
-        view = View(
-            egresses=wanted,
-            assignments=assignments,
-            claims=parts.claims,
-            candidates=candidates,
-            places=placed,
-            observed=at.observed,
-            controls=wiring.controls(at, self._gateways, peers),
-            ready=not unready,
-            fenced=fenced,
-            draining=bool({"draining", "maintenance", "stopping"} & set(reasons)),
-            silent=at.silent,
-            takeover_not_before=not_before(at.lost),
+    def _stance(self, now: float) -> Stance:
+        return Stance(
+            fenced=self._parts.isolation.fenced(now),
+            damped=self._damped,
+            unready=world.unready(self._world, now),
+            mute=self._mute,
+            gateways=self._gateways,
         )
-        # With the very same view object only what fell due is looked at.
-        if self._view is None or view != self._view:
-            self._view = view
-        return self._view, own
 
-    def _wanted(self, at: World) -> tuple[tuple[Egress, ...], Mapping[IP, Placement]]:
-        """Egresses and their places, made anew only when what they come from is."""
-        key = (at.settings, at.observed)
-        if self._made is None or self._made[0] is not key[0]:
-            self._egresses = wiring.egresses(at.settings)
-            ips = frozenset(ip for each in self._egresses for ip in each.ips)
-            self._parts.claims.want(ips, self._parts.clock())
-        if self._made is None or any(a is not b for a, b in zip(self._made, key, strict=True)):
-            scope = wiring.scope(at.settings)
-            self._places = wiring.places(self._egresses, at.observed, scope)
-        self._made = key
-        return self._egresses, self._places
+    async def _look(self, now: float) -> tuple[View, Facts]:
+        outlook, stance = self._parts.outlook, self._stance(now)
+        if outlook.holds(self._world, stance, now):
+            assert outlook.view is not None
+            assert outlook.own is not None
+            return outlook.view, outlook.own
+        view, own = await outlook.look(self._world, stance, now)
+        self._parts.publisher.facts(own, now)
+        return view, own
 
     # -- what is done ----------------------------------------------------------------------
 
@@ -237,12 +222,17 @@ class Controller:
         now = parts.clock()
         late = {binding for binding, by in decision.bind_by.items() if now > by}
         parts.moves.missed(late, now)
+        self._deadline = now if late else min(decision.deadline, parts.outlook.again)
+        # Whatever a part asks for, the loop gets its turn in between.
+        self._deadline = max(self._deadline, now + SHORTEST_SLEEP)
+        sources = (decision.desired, view.observed, self._known)
+        if not late and not decision.announcements and _same(sources, self._rest):
+            return
         wanted = decision.desired - late
         self._adopt(wanted)
         steps = (*plan(wanted, view.observed, self._known), *decision.announcements)
-        self._deadline = now if late else min(decision.deadline, parts.election.again)
-        # Whatever a part asks for, the loop gets its turn in between.
-        self._deadline = max(self._deadline, now + SHORTEST_SLEEP)
+        # Planned once and found at rest: until one of the three is another there is nothing to do.
+        self._rest = () if late or steps else sources
         if not steps:
             return
         outcome = await self._apply(steps)
@@ -303,7 +293,11 @@ class Controller:
                 log.info("egress.bound", ip=str(binding.ip), interface=binding.interface)
             elif isinstance(step, Unbind):
                 log.info("egress.released", ip=str(binding.ip), interface=binding.interface)
+            else:
+                kind = "first" if step.first else "repeat"
+                self._parts.metrics.announced(1, family=binding.ip.version, kind=kind)
         for failure in outcome.failed:
+            self._parts.metrics.step_failed(type(failure.step).__name__.lower())
             binding = failure.step.binding
             log.error(
                 "egress.step_failed",
@@ -316,6 +310,22 @@ class Controller:
 
     async def _report(self, view: View, own: Facts, decision: Decision) -> None:
         parts, now = self._parts, self._parts.clock()
+        parts.metrics.renewal_lag(parts.keeper.lag)
+        parts.publisher.notices(notices.of(decision.conditions), now)
+        self._tell(decision)
+        told = (
+            self._world,
+            view,
+            own,
+            decision.desired,
+            decision.phases,
+            decision.conditions,
+            parts.claims.version,
+            parts.membership.score,
+        )
+        if _same(told, self._told):
+            return
+        self._told = told
         carried = frozenset(binding.ip for binding in decision.desired & self._world.observed.ours)
         parts.publisher.carrying(bool(carried), now)
         self.snapshot = Snapshot(
@@ -336,8 +346,6 @@ class Controller:
             unready=() if view.ready else world.unready(self._world, now),
         )
         parts.metrics.owned([str(ip) for ip in carried], status.states(self.snapshot))
-        parts.publisher.notices(notices.of(decision.conditions), now)
-        self._tell(decision)
         async with self.turned:
             self.turned.notify_all()
 
@@ -379,3 +387,8 @@ class Controller:
         """Return after the first turn that leaves a snapshot for which `holds`."""
         async with self.turned:
             await self.turned.wait_for(lambda: self.snapshot is not None and holds(self.snapshot))
+
+
+def _same(one: tuple[object, ...], other: tuple[object, ...]) -> bool:
+    """Whether these are the very same objects: equal ones may take long to compare."""
+    return len(one) == len(other) and all(a is b for a, b in zip(one, other, strict=True))

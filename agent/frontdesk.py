@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from agent import explain, release, status
@@ -130,4 +131,6 @@ class FrontDesk:
         shot = self._controller.snapshot
         if shot is None:
             raise DeskError("the daemon is still starting: ask again in a moment")
-        return shot
+        # An idle controller makes no new snapshot, but ages go on.
+        now = self._clock()
+        return replace(shot, now=now, wall=shot.wall + now - shot.now)

@@ -6,6 +6,7 @@ asked for again and again, so that the first sign of a majority lifts the fence.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import structlog
@@ -41,10 +42,13 @@ class Isolation:
         """A burst came to an end."""
         expected = expected_members(world)
         others = max(expected - 1, 1)
-        share = len(report.answered) / max(len(report.asked), 1)
+        everybody = len(report.asked) >= others
         # A burst that asked everybody counts heads; a sample of a large cluster is scaled up.
-        heard = len(report.answered) if len(report.asked) >= others else round(share * others)
-        self._sight = Sight(1 + heard, expected, self._gateway)
+        share = len(report.answered) / max(len(report.asked), 1)
+        heard = len(report.answered) if everybody else round(share * others)
+        side = report.answered | {world.me}
+        lowest = min(side | world.remembered) in side if everybody else None
+        self._sight = Sight(1 + heard, expected, self._gateway, lowest)
         if 2 * self._sight.seen == expected:
             self._knock()
         self._judge(world, now)
@@ -53,7 +57,7 @@ class Isolation:
         """The gateway answered or did not; None when there is none."""
         self._gateway = answers
         if self._sight is not None:
-            self._sight = Sight(self._sight.seen, self._sight.expected, answers)
+            self._sight = replace(self._sight, gateway=answers)
             self._judge(world, now)
 
     def fenced(self, now: float) -> bool:
@@ -75,7 +79,7 @@ class Isolation:
 
 
 def expected_members(world: World) -> int:
-    """The configured number, the literal seeds, or the members seen and neither left nor reaped."""
-    seen = sum(member.health.name != "LEFT" for member in world.members.values())
+    """The configured number, the literal seeds, or the members seen and not known to have left."""
     literal = len(wiring.literal_seeds(world.settings))
+    seen = 1 + len(world.remembered)
     return partition.expected_members(world.settings.gossip.expected_nodes, literal, seen)

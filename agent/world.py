@@ -27,6 +27,7 @@ from agent.inputs import (
     WireAnswered,
 )
 from egress.model import Candidate, Observed
+from gossip.peer import Health
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -39,12 +40,16 @@ if TYPE_CHECKING:
     from gossip.peer import Member
 
 
+REMEMBERED_FOR = 86_400.0
+"""Seconds for which a member that never came is expected: as long as gossip keeps the dead."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class World:
     """One moment. `healthy` tells since when each member has been present and eligible.
 
     `seeds`: the literal seeds as `host:port`, this node excluded. `notices`: what other members
-    say is wrong with addresses.
+    say is wrong with addresses. `remembered`: members that were known before this process began.
     """
 
     me: str
@@ -61,6 +66,7 @@ class World:
     healthy: Mapping[str, float] = field(default_factory=dict)
     contact: ContactReported | None = None
     notices: Mapping[str, tuple[Notice, ...]] = field(default_factory=dict)
+    remembered: frozenset[str] = frozenset()
     observed: Observed = field(default_factory=Observed)
     draining: bool = False
     drain_until: float | None = None
@@ -115,6 +121,7 @@ def _members(world: World, seen: MembersSeen, now: float) -> World:
         members=seen.members,
         silent=seen.silent,
         lost=seen.lost,
+        remembered=expected_names(world, seen, now),
         synced=world.synced or seen.synced,
         healthy=healthy,
     )
@@ -130,6 +137,19 @@ def expire(world: World, now: float) -> World:
     if world.drain_until is not None and now >= world.drain_until:
         return replace(world, draining=False, drain_until=None)
     return world
+
+
+def expected_names(world: World, seen: MembersSeen, now: float) -> frozenset[str]:
+    """Members there ought to be: those seen that have not left, and those remembered.
+
+    Kept on disk, for nodes that restart together on the small side of a partition would otherwise
+    forget the larger one and take what it carries. Whom gossip has forgotten is forgotten here
+    too; who never came in this life counts for as long as gossip would have kept it.
+    """
+    left = {name for name, each in seen.members.items() if each.health is Health.LEFT}
+    waited = now - world.started < REMEMBERED_FOR
+    missing = world.remembered - world.members.keys() if waited else frozenset()
+    return frozenset((missing | seen.members.keys()) - left - {world.me})
 
 
 def unready(world: World, now: float) -> tuple[str, ...]:
@@ -179,7 +199,7 @@ def _candidate(world: World, member: Member, known: Facts) -> Candidate:
     bare = Candidate(
         name=member.name,
         present=member.health.present,
-        left=member.health.name == "LEFT",
+        left=member.health is Health.LEFT,
         unreachable=member.unreachable,
         healthy_since=world.healthy.get(member.name, float("inf")),
     )

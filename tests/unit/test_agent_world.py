@@ -140,3 +140,19 @@ def test_gateways_are_asked_before_members_and_only_on_their_own_link():
     found = wiring.controls(at, {"eth0": [gateway]}, [far, near])
 
     assert found == {"eth0": (gateway, near)}
+
+
+def test_members_of_a_former_life_are_expected_until_they_leave_or_long_stay_away():
+    at = start(remembered=frozenset({"b", "c", "d"}))
+    first = seen(member("b"), member("c", Health.LEFT))
+    came = world.fold(at, first, 101.0)
+
+    assert came.remembered == {"b", "d"}
+    assert world.expected_names(came, seen(member("b")), 100.0 + world.REMEMBERED_FOR) == {"b"}
+
+
+def test_whom_gossip_forgets_is_expected_no_more():
+    at = world.fold(start(), seen(member("b"), member("c", Health.DEAD)), 101.0)
+
+    assert at.remembered == {"b", "c"}
+    assert world.fold(at, seen(member("b")), 102.0).remembered == {"b"}
