@@ -20,12 +20,13 @@ import structlog
 
 from gossip import refusals
 from gossip.admission import Admission
+from gossip.ear import Ear
 from gossip.events import Dropped
 from gossip.peer import Address
 from gossip.streams import PATIENCE, Streams
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from gossip.effects import Datagram, Effects
     from gossip.events import Event
@@ -87,9 +88,8 @@ class Node:
         self._datagrams: Any = None
         self._outbox: deque[Datagram] = deque(maxlen=OUTBOX_MAX)
         self._to_send = asyncio.Event()
-        self._woken = asyncio.Event()
-        self._armed = float("inf")
-        self._running = False
+        self._alarm: asyncio.TimerHandle | None = None
+        self._broken: asyncio.Future[None] | None = None
         self._refused: dict[tuple[str, int], None] = {}
 
     async def bind(self) -> None:
@@ -102,31 +102,41 @@ class Node:
             refusals.ask_for(opened)
             opened.bind((host, port))
             await self._streams.listen(host, port)
-            self._datagrams = await asyncio_dgram.from_socket(opened)
         except BaseException:
             opened.close()
             await self._streams.close()
             raise
         self._socket = opened
-        # asyncio reads into 256 KiB each time, which costs 20 µs a datagram in mmap and munmap.
-        transport = self._datagrams._transport  # noqa: SLF001 - the library has no other way
-        transport.max_size = DATAGRAM_MAX
 
     async def run(self) -> None:
         """Be a member until cancelled."""
-        assert self._datagrams is not None, "bind first"
+        assert self._socket is not None, "bind first"
+        self._broken = asyncio.get_running_loop().create_future()
         async with asyncio.TaskGroup() as tasks:
             self._streams.attend(tasks)
-            self._running = True
             try:
                 self.perform(self.machine.start(self._clock()))
-                tasks.create_task(self._read(), name="read")
+                await self._listen(self._socket)
                 tasks.create_task(self._send(), name="send")
-                tasks.create_task(self._listen_for_failures(), name="failures")
-                await self._tick()
+                await self._broken
             finally:
-                self._running = False
+                self._broken = None
+                self._disarm()
                 self._streams.attend(None)
+
+    async def _listen(self, opened: socket.socket) -> None:
+        """Hear datagrams in the turn of the loop in which they come.
+
+        The library's queue would take another turn for each, which on an idle node is the greater
+        part of all that it does; what it holds when we come is heard first.
+        """
+        self._datagrams = await asyncio_dgram.from_socket(opened)
+        transport = self._datagrams._transport  # noqa: SLF001 - the library has no other way
+        # asyncio reads into 256 KiB each time, which costs 20 µs a datagram in mmap and munmap.
+        transport.max_size = DATAGRAM_MAX
+        while self._datagrams._recvq.qsize():  # noqa: SLF001
+            self._take(*await self._datagrams.recv())
+        transport.set_protocol(Ear(transport.get_protocol(), self._take, self._failed))
 
     def perform(self, effects: Effects) -> None:
         """Publish, then send and dial; for whoever has called the machine directly, too."""
@@ -136,15 +146,14 @@ class Node:
             self._post(datagram)
         for dial in effects.dials:
             self._streams.dial(dial)
-        if self.machine.deadline < self._armed:
-            self._woken.set()
+        self._arm()
 
     async def farewell(self, patience: float) -> None:
         """Say goodbye, and keep answering until it has been said often enough, or `patience`.
 
         Seconds. Who does not run has nobody to say it to.
         """
-        if not self._running:
+        if self._broken is None:
             return
         self.perform(self.machine.leave(self._clock()))
         with contextlib.suppress(TimeoutError):
@@ -163,24 +172,45 @@ class Node:
         if self._datagrams is not None:
             self._datagrams.close()
             self._datagrams = None
+        elif self._socket is not None:
+            self._socket.close()
         self._socket = None
         # The transports close their sockets in the loop's next turn.
         await asyncio.sleep(0)
 
     # Datagrams.
 
-    async def _read(self) -> None:
-        taken = 0
-        while True:
-            try:
-                data, source = await self._datagrams.recv()
-            except OSError as error:
-                self._failed(error)
-                continue
+    def _take(self, data: bytes, source: object) -> None:
+        """One that the loop has read, and whatever came with it."""
+        with self._fatal():
             self._receive(data, source)
-            taken += 1
-            if taken % TURN == 0:
-                await asyncio.sleep(0)
+            for _ in range(TURN):
+                if not self._read():
+                    return
+
+    def _read(self) -> bool:
+        """Hear the next one that waits; whether there was any."""
+        if self._socket is None:
+            return False
+        try:
+            data, source = self._socket.recvfrom(DATAGRAM_MAX)
+        except BlockingIOError:
+            return False
+        except OSError as error:
+            self._failed(error)
+        else:
+            self._receive(data, source)
+        return True
+
+    @contextlib.contextmanager
+    def _fatal(self) -> Iterator[None]:
+        """What fails in a callback of the loop ends `run`, or it would be logged and forgotten."""
+        try:
+            yield
+        except BaseException as error:
+            if self._broken is None or self._broken.done():
+                raise
+            self._broken.set_exception(error)
 
     def _admits(self, host: str) -> bool:
         return self.admission.admits(host)
@@ -233,46 +263,47 @@ class Node:
                 except OSError as error:
                     self._failed(error)
 
-    async def _listen_for_failures(self) -> None:
-        """The library keeps a failure for its next call; we must know before the loop spins."""
-        kept = self._datagrams._excq  # noqa: SLF001 - the library has no other way
-        while True:
-            self._failed(await kept.get())
-
     def _failed(self, error: Exception) -> None:
         """A call failed, for whatever reason: look who cannot be reached."""
         number = error.errno if isinstance(error, OSError) else None
         name = errno.errorcode.get(number or 0, type(error).__name__)
         self.failures[name] += 1
         log.debug("gossip.socket_error", error=name)
-        if self._socket is not None:
-            self._refused.update(dict.fromkeys(refusals.take(self._socket)))
-            # Told later: the machine may be in the middle of its effects.
-            self._woken.set()
+        if self._socket is not None and (refused := dict.fromkeys(refusals.take(self._socket))):
+            if not self._refused:
+                # Told later: the machine may be in the middle of its effects.
+                asyncio.get_running_loop().call_soon(self._tell_refused)
+            self._refused.update(refused)
 
     def _tell_refused(self) -> None:
         refused, self._refused = self._refused, {}
-        for target in refused:
-            self.perform(self.machine.refused(_address(target), self._clock()))
+        with self._fatal():
+            for target in refused:
+                self.perform(self.machine.refused(_address(target), self._clock()))
 
     # Time.
 
-    async def _tick(self) -> None:
-        # Not asyncio.timeout: it ends a wait by cancelling the task, which takes the loop four
-        # turns instead of two, some ten times a second for as long as the daemon lives.
-        loop = asyncio.get_running_loop()
-        while True:
-            self._woken.clear()
-            deadline = self._armed = self.machine.deadline
-            alarm = None if deadline == NEVER else loop.call_at(deadline, self._woken.set)
-            try:
-                await self._woken.wait()
-            finally:
-                if alarm is not None:
-                    alarm.cancel()
+    def _arm(self) -> None:
+        """Wake no later than the machine wants; a callback, since a task takes a turn more."""
+        deadline = self.machine.deadline
+        if self._broken is None or (self._alarm is not None and self._alarm.when() <= deadline):
+            return
+        self._disarm()
+        if deadline != NEVER:
+            self._alarm = asyncio.get_running_loop().call_at(deadline, self._ring)
+
+    def _disarm(self) -> None:
+        if self._alarm is not None:
+            self._alarm.cancel()
+            self._alarm = None
+
+    def _ring(self) -> None:
+        self._alarm = None
+        with self._fatal():
+            deadline = self.machine.deadline
             if self._clock() >= deadline - GRAIN:
                 self._advance(deadline)
-            self._tell_refused()
+            self._arm()
 
     def _advance(self, deadline: float) -> None:
         late = self._clock() - deadline
@@ -280,22 +311,16 @@ class Node:
             self._drain()
         # Clock granularity: never hand the machine a time before its own deadline.
         now = max(self._clock(), deadline)
-        self.perform(self.machine.lag(max(late, 0.0), now))
+        if late > LATE:
+            self.perform(self.machine.lag(late, now))
         if self.machine.deadline <= now:
             self.perform(self.machine.advance(now))
 
     def _drain(self) -> None:
         """Read what has come while nobody looked, before anybody is missed."""
         until = self._clock() + DRAIN_PATIENCE
-        while self._socket is not None and self._clock() < until:
-            try:
-                data, source = self._socket.recvfrom(DATAGRAM_MAX)
-            except BlockingIOError:
-                return
-            except OSError as error:
-                self._failed(error)
-                continue
-            self._receive(data, source)
+        while self._clock() < until and self._read():
+            pass
 
 
 def _enlarge(datagrams: socket.socket) -> None:
