@@ -27,11 +27,16 @@ class Mailbox:
 
     async def take(self, deadline: float | None) -> tuple[Input, ...]:
         """Everything unread, or nothing once the loop clock passes `deadline`."""
+        # Not asyncio.timeout: it ends a wait by cancelling the task, which takes the loop two
+        # turns more, several times a second for as long as the daemon lives.
+        alarm = None
+        if deadline is not None:
+            alarm = asyncio.get_running_loop().call_at(deadline, self._filled.set)
         try:
-            async with asyncio.timeout_at(deadline):
-                await self._filled.wait()
-        except TimeoutError:
-            return ()
+            await self._filled.wait()
+        finally:
+            if alarm is not None:
+                alarm.cancel()
         items = tuple(self._slots.values())
         self._slots.clear()
         self._filled.clear()

@@ -29,6 +29,8 @@ LOOK = 0.05
 RETRY = 0.1
 """Seconds between two tries when the kernel refuses a renewal."""
 EVERYTHING = float("inf")
+GRAIN = 0.001
+"""The loop's timers may fire so much early: the resolution of its clock."""
 
 log = structlog.get_logger("wayout.egress")
 
@@ -137,14 +139,18 @@ class Keeper:
                 await self._renew(train, seconds)
 
     async def _until_due(self) -> None:
+        loop = asyncio.get_running_loop()
         while True:
             self._news.clear()
             due = max(self._renewals.next_due(), self._not_before)
             due = EVERYTHING if self._extended else due
+            alarm = None if due == EVERYTHING else loop.call_at(due, self._news.set)
             try:
-                async with asyncio.timeout_at(None if due == EVERYTHING else due):
-                    await self._news.wait()
-            except TimeoutError:
+                await self._news.wait()
+            finally:
+                if alarm is not None:
+                    alarm.cancel()
+            if loop.time() >= due - GRAIN:
                 return
 
     async def _turn(self) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, assert_never
 
+from gossip import beat
 from gossip.addressing import locate
 from gossip.bulletin import FIRST_KIND, Bulletin
 from gossip.contact import Contact
@@ -80,8 +81,8 @@ class Machine:
         self._sync = Sync(local, self._hearsay)
         self._healing = Healing(local, self._hearsay, self._sync)
         self._contact = Contact(local)
-        self._pulse = Pulse(local, self._contact)
         self._watch = Watch(local, self._verdicts, self._contact)
+        self._pulse = Pulse(local, self._contact, self._watch)
         self._bulletin = Bulletin(local, self._spread)
         self._parts = (
             self._relay,
@@ -169,7 +170,8 @@ class Machine:
             return NOTHING
         self._notice_sleep(now)
         for part in self._parts:
-            part.advance(now)
+            if part.deadline <= now:
+                part.advance(now)
         return self._done(now)
 
     def receive(self, data: bytes, source: Address, now: float) -> Effects:
@@ -324,7 +326,7 @@ class Machine:
         self._hearsay.postpone(seconds)
         self._prober.postpone(now)
         self._contact.postpone(seconds, now)
-        self._pulse.postpone()
+        self._pulse.postpone(now)
         self._watch.postpone(seconds, now)
 
     def _heard(self, source: Address, now: float) -> None:
@@ -369,10 +371,10 @@ class Machine:
         self._relay.ping(ping, source)
         if ping.node:
             self._healing.pinged()
-        origin = ping.origin
-        if origin is None or not origin.node or not self._local.tuning.additions:
+        origin, local = ping.origin, self._local
+        if origin is None or not origin.node or not local.tuning.additions or local.leaving:
             return
-        if self._local.roster.get(origin.node) is None and not self._local.leaving:
+        if local.roster.get(origin.node) is None:
             place = locate(origin.addr, origin.port)
             if place is not None:
                 self._healing.stranger(place, now)
@@ -382,10 +384,11 @@ class Machine:
             self._local.tell(ForeignMessage(payload))
             return
         try:
+            if payload.startswith(beat.PREFIX):
+                self._pulse.heard(beat.read(payload), now)
+                return
             kind, value = own.unpack(payload)
-            if kind == own.HEARTBEAT:
-                self._watch.heartbeat(value, now)
-            elif kind in WORDS:
+            if kind in WORDS:
                 self._verdicts.heard_word(kind, value, now)
             elif kind >= FIRST_KIND:
                 self._bulletin.received(payload, kind, value)

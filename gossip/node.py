@@ -284,9 +284,14 @@ class Node:
     # Time.
 
     def _arm(self) -> None:
-        """Wake no later than the machine wants; a callback, since a task takes a turn more."""
+        """Wake when the machine wants, and not before: a turn costs more than another timer.
+
+        A callback, since a task takes a turn more.
+        """
+        if self._broken is None:
+            return
         deadline = self.machine.deadline
-        if self._broken is None or (self._alarm is not None and self._alarm.when() <= deadline):
+        if self._alarm is not None and self._alarm.when() == deadline:
             return
         self._disarm()
         if deadline != NEVER:

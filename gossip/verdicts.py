@@ -164,10 +164,12 @@ class Verdicts:
             case Word.UNREACHABLE:
                 self.missing[record.address] = record.name
                 record.unreachable = True
+                self._local.roster.touched()
                 self._local.tell(Unreachable(record.name, verdict.since))
             case Word.REACHABLE:
                 self.missing.pop(record.address, None)
                 record.unreachable = False
+                self._local.roster.touched()
                 if was_missing:
                     self._local.tell(Reachable(record.name))
                     self.relieved(record.name, now)

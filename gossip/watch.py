@@ -17,8 +17,8 @@ from gossip.verdicts import Word
 from gossip.wire.messages import Ack, Ping
 
 if TYPE_CHECKING:
+    from gossip.beat import Beat
     from gossip.contact import Contact
-    from gossip.events import Plain
     from gossip.local import Local
     from gossip.peer import Address
     from gossip.roster import Record
@@ -100,15 +100,16 @@ class Watch:
             return math.inf
         return min(each.deadline for each in self._watched.values())
 
-    def heartbeat(self, value: Plain, now: float) -> None:
-        """A heartbeat arrived; ValueError when it is none."""
-        match value:
-            case [bytes(raw), int(incarnation), bool(stop)]:
-                name = raw.decode("utf-8", "surrogateescape")
-            case _:
-                raise ValueError("not a heartbeat")
+    def hears(self, name: str) -> bool:
+        """Whether this member sends us its heartbeats, and lately."""
+        watched = self._watched.get(name)
+        return watched is not None and not watched.seq and not watched.rested
+
+    def heartbeat(self, beat: Beat, now: float) -> None:
+        """A heartbeat arrived."""
+        name = beat.name
         record = self._local.roster.get(name)
-        if stop or record is None or not record.health.present or not record.wayout:
+        if beat.stop or record is None or not record.health.present or not record.wayout:
             self._dismiss(name)
             return
         watched = self._watched.get(name)
@@ -117,7 +118,7 @@ class Watch:
                 return
             watched = self._watched[name] = Watched(now)
             self.places[record.address] = name
-        watched.incarnation = incarnation
+        watched.incarnation = beat.incarnation
         watched.rested = 0
         self._settle(watched)
         self.heard(name, now)

@@ -7,6 +7,7 @@ in any order, missing, or unknown.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import msgpack
@@ -41,6 +42,9 @@ PARTS_MAX = 1024
 """Messages and wrappers that one datagram may come to."""
 PACKET_MAX = 65536
 """Bytes of a datagram, and all that may come out of it by decompression."""
+OFTEN_BYTES = 256
+OFTEN = 512
+"""Packets of at most so many bytes whose messages are kept, and how many."""
 READ_SIZE = 65536
 READING: Mapping[str, Any] = {
     "raw": True,
@@ -129,6 +133,18 @@ def decode_packet(data: bytes) -> tuple[PacketMessage, ...]:
     As in Go, a part that nobody can read spoils nothing but itself. WireError when no message is
     left, or when the whole is more work than a datagram is worth.
     """
+    if len(data) <= OFTEN_BYTES:
+        return _often(data)
+    return _decode_packet(data)
+
+
+@lru_cache(maxsize=OFTEN)
+def _often(data: bytes) -> tuple[PacketMessage, ...]:
+    """Small packets are mostly heartbeats, which are the same bytes ten times a second."""
+    return _decode_packet(data)
+
+
+def _decode_packet(data: bytes) -> tuple[PacketMessage, ...]:
     if data and data[0] not in (COMPOUND, COMPRESS):
         return (decode(data[0], data),)
     unwrapping = _Unwrapping()

@@ -453,3 +453,21 @@ def test_faster_tuning_is_faster():
     cluster.run(2)
 
     assert max(verdict_times(cluster, ["n0", "n2"], events.Unreachable, died)) < 0.3
+
+
+def test_an_owner_sends_and_gets_twenty_packets_a_second_in_a_cluster_of_any_size():
+    for count in (3, 12):
+        cluster, names = settled(count, carriers=[f"n{number}" for number in range(count)])
+        cluster.run(5.0)
+        before = {name: cluster.hosts[name].sent for name in names}
+        probes = cluster.hosts["n0"].machine._local.tuning.probe_interval
+
+        cluster.run(10.0)
+
+        rates = {name: (cluster.hosts[name].sent - before[name]) / 10.0 for name in names}
+        for name, rate in rates.items():
+            # Heartbeats, and the ping and the ack of each round of probing.
+            assert 20.0 <= rate <= 20.6 + 2.5 / probes, (name, rate)
+            watched = {cluster.hosts[each].machine._local.address for each in names if each != name}
+            assert set(cluster.hosts[name].machine.watching) <= watched
+            assert len(cluster.hosts[name].machine.watching) == 2

@@ -1,20 +1,29 @@
 """Watching and being watched, one machine against peers played by hand."""
 
+import itertools
+
 import pytest
 
 from gossip import events
-from gossip.peer import Health
-from gossip.pulse import score
+from gossip.beat import Beat
+from gossip.peer import Health, Identity
+from gossip.pulse import RING
+from gossip.pulse import place as ring_place
 from gossip.tuning import NEVER, Tuning, memberlist_lan
 from gossip.wire import own
 from gossip.wire.messages import Ack, Dead, IndirectPing, Nack, Ping, User
-from support.talk import OURS, Talk, alive, origin, place
+from support.talk import ME, OURS, Talk, alive, origin, place
 
 QUIET = Tuning(probe_interval=3600.0, knock_interval=NEVER, push_pull_interval=3600.0)
 
 
-def beat(number, *, incarnation=1, stop=False):
-    return User(own.pack(own.HEARTBEAT, [f"n{number}".encode(), incarnation, stop]))
+def beat(number, *, incarnation=1, stop=False, hears=False):
+    return User(Beat(f"n{number}", incarnation, stop, hears).packed())
+
+
+def ring(*numbers):
+    """The peers in the order in which they stand after `me`."""
+    return sorted(numbers, key=lambda each: (ring_place(f"n{each}") - ring_place("me")) % RING)
 
 
 def word(kind, number, *, incarnation=1, episode=1, age=0.3):
@@ -280,26 +289,107 @@ def test_a_word_about_nobody_we_know_goes_no_further():
 # The carrier.
 
 
-def test_a_carrier_beats_to_the_two_that_score_highest_for_its_name():
+def test_a_carrier_beats_to_its_two_neighbours_on_the_ring_of_names():
     talk = Talk(tuning=QUIET, peers=(1, 2, 3, 4, 5))
 
     talk.keep(talk.machine.carry(carrying=True, now=talk.now))
     talk.run(0.95)
 
-    ranked = sorted(range(1, 6), key=lambda number: score("me", f"n{number}"), reverse=True)
-    assert [len(beats(talk, number)) >= 10 for number in ranked] == [
-        True,
-        True,
-        False,
-        False,
-        False,
-    ]
-    assert beats(talk, ranked[0])[0] == [b"me", 1, False]
-    assert not any(beats(talk, number) for number in ranked[2:])
+    after, *others, before = ring(1, 2, 3, 4, 5)
+    assert len(beats(talk, after)) >= 10
+    assert len(beats(talk, before)) >= 10
+    assert beats(talk, after)[0] == [b"me", 1, False, False]
+    assert not any(beats(talk, number) for number in others)
 
 
-def test_the_choice_of_watchers_is_wire_format():
-    assert score("a", "b").hex() == "459f708f5e148021"
+def test_places_on_the_ring_are_wire_format():
+    assert f"{ring_place('a'):016x}" == "40f89e395b66422f"
+
+
+def pair(me_first, *, peers=(1, 2)):
+    """We carry and hear beats of a pair whose name is smaller than ours, or greater."""
+    talk = Talk(tuning=QUIET, identity=Identity("z" if me_first else "a", ME), peers=peers)
+    talk.keep(talk.machine.carry(carrying=True, now=talk.now))
+    return talk
+
+
+def exchange(talk, seconds, *, hears=True):
+    """Member 1 beats for so long, and member 2 answers what it is asked."""
+    for step in range(round(seconds * 100)):
+        for ping in talk.said(Ping, to=2)[-1:]:
+            talk.hear(Ack(ping.seq), source=2)
+        if step % 10 == 0:
+            talk.hear(beat(1, hears=hears), source=1)
+        talk.run(0.01)
+
+
+def test_a_pair_asks_nothing_since_every_beat_says_whether_it_hears_the_other():
+    talk = pair(me_first=False)
+    exchange(talk, 0.3)
+    talk.effects.clear()
+
+    exchange(talk, 2.0)
+
+    assert talk.said(Ping, to=1) == []
+    assert {hears for *_, hears in beats(talk, 1)} == {True}
+    assert talk.told(events.Contact) == []
+
+
+def test_a_pair_that_no_longer_hears_us_makes_us_ask_everybody_within_a_third_of_a_second():
+    talk = pair(me_first=False)
+    exchange(talk, 1.0)
+    talk.effects.clear()
+
+    exchange(talk, 0.34, hears=False)
+
+    assert talk.said(Ping, to=1)
+    assert len(talk.said(Ping, to=2)) >= 2
+
+
+def test_a_pair_that_says_farewell_starts_no_alarm():
+    talk = pair(me_first=False)
+    exchange(talk, 1.0)
+    talk.hear(beat(1, stop=True), source=1)
+    talk.effects.clear()
+
+    for _ in range(100):
+        for number in (1, 2):
+            for ping in talk.said(Ping, to=number)[-1:]:
+                talk.hear(Ack(ping.seq), source=number)
+        talk.run(0.01)
+
+    assert talk.told(events.Contact) == []
+    assert not any(hears for *_, hears in beats(talk, 1))
+
+
+def test_the_greater_name_of_a_pair_falls_into_step_and_never_beats_late():
+    talk = pair(me_first=True)
+    talk.run(0.04)
+    sent = []
+    for _ in range(30):
+        talk.hear(beat(1, hears=True), source=1)
+        for _ in range(10):
+            talk.effects.clear()
+            at = talk.now
+            talk.run(0.01)
+            sent += [at] * len(beats(talk, 1))
+        talk.effects.clear()
+
+    gaps = [later - earlier for earlier, later in itertools.pairwise(sent)]
+    assert max(gaps) < 0.115
+    assert min(gaps) > 0.065
+    talk.hear(beat(1, hears=True), source=1)
+    assert beats(talk, 1)
+
+
+def test_the_smaller_name_of_a_pair_keeps_its_own_time():
+    talk = pair(me_first=False)
+    talk.run(0.04)
+    talk.effects.clear()
+
+    talk.hear(beat(1, hears=True), source=1)
+
+    assert beats(talk, 1) == []
 
 
 def test_every_second_beat_asks_for_an_answer_and_the_watchers_take_turns():
@@ -322,7 +412,7 @@ def test_a_mute_watcher_is_asked_again_and_then_everybody_is():
     talk = Talk(tuning=QUIET, peers=(1, 2, 3))
     talk.keep(talk.machine.carry(carrying=True, now=talk.now))
 
-    mute = max((1, 2, 3), key=lambda number: score("me", f"n{number}"))
+    mute = ring(1, 2, 3)[0]
 
     for _ in range(60):
         for number in {1, 2, 3} - {mute}:
@@ -345,20 +435,20 @@ def test_putting_the_load_down_is_said_twice_and_then_there_is_silence():
     talk.run(2.0)
 
     for number in (1, 2):
-        assert [stop for _, _, stop in beats(talk, number)] == [True, True]
+        assert [stop for _, _, stop, _ in beats(talk, number)] == [True, True]
 
 
 def test_a_watcher_that_dies_is_replaced():
     talk = Talk(tuning=QUIET, peers=(1, 2, 3))
     talk.keep(talk.machine.carry(carrying=True, now=talk.now))
-    ranked = sorted(range(1, 4), key=lambda number: score("me", f"n{number}"), reverse=True)
+    first, spare, second = ring(1, 2, 3)
 
-    talk.hear(word(own.UNREACHABLE, ranked[0]), source=ranked[1])
-    talk.hear(alive(9))
+    talk.hear(word(own.UNREACHABLE, first), source=second)
     talk.effects.clear()
     talk.run(0.3)
 
-    assert beats(talk, ranked[2]) or beats(talk, 9)
+    assert beats(talk, spare)
+    assert beats(talk, second)
 
 
 def test_plain_memberlist_has_no_heartbeat():
