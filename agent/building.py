@@ -144,6 +144,7 @@ class _Builder:
         self._mailbox = Mailbox()
         self._metrics = Metrics()
         self._claims = Claims(self._settings.egress.hash_seed)
+        self._moves = Moves(self._settings.node.name, Timing(), self._rng)
         self._reloader = Reloader(path, loaded, overrides=overrides)
         self._clock = self._loop.time
 
@@ -202,7 +203,7 @@ class _Builder:
             self._clock(),
         )
         membership = Membership(self._mailbox, self._metrics, Claims.read, machine, self._clock)
-        node = Node(machine, membership.hear, bind=address)
+        node = Node(machine, membership.hear, bind=address, awake=self._moves.look)
         node.admission = Admission(settings.gossip.allowed_cidrs)
         try:
             await node.bind()
@@ -267,7 +268,7 @@ class _Builder:
             keeper=keeper,
             outlook=Outlook(self._claims),
             claims=self._claims,
-            moves=Moves(start.me, Timing(), self._rng),
+            moves=self._moves,
             metrics=self._metrics,
             records=records,
             gateways=_gateways,

@@ -40,7 +40,8 @@ class Timing:
     than healing takes). `courtesy`: how long others leave it to the heir that a release names.
     `carrier`: how long a link must have been up before silence counts where there is nobody else
     to ask. `vigil`: how often the host of a restarting member is asked about.
-    `tick`: how often we look at the clock; `stall`: a gap of so much means that we did not run.
+    `tick`: how often we look at the clock while nobody else does; `stall`: a gap of so much
+    between two looks means that we did not run.
     """
 
     window: float = 0.15

@@ -60,11 +60,10 @@ class Moves:
         With the same view object, and no claim folded since, only what fell due, or was told
         since, is looked at.
         """
-        stalled = self._looked is not None and now - self._looked > self._timing.stall
-        if stalled or view.fenced:
-            # Shortcuts rest on having run, and been in touch with the others, all the while.
+        self.look(now)
+        if view.fenced:
+            # Shortcuts rest on having been in touch with the others all the while.
             self._office.calm_at = now + self._timing.stall
-        self._looked = now
         sight = self._sight
         if sight is None or sight.view is not view or sight.version != view.claims.version:
             sight = self._turn(view, now)
@@ -79,6 +78,15 @@ class Moves:
         for track in todo:
             self._settle(track, sight, now)
         return self._decision(sight, now)
+
+    def look(self, now: float) -> None:
+        """The clock was looked at; shortcuts rest on our having run since the last time.
+
+        To be called by whoever is awake; before anything is done with what waited meanwhile.
+        """
+        if self._looked is not None and now - self._looked > self._timing.stall:
+            self._office.calm_at = now + self._timing.stall
+        self._looked = now
 
     def heard(self, replies: Sequence[Reply], now: float) -> None:
         """Answers of the LAN; they take effect at the next `consider`."""
@@ -292,10 +300,16 @@ class Moves:
             moves=office.chronicle.take(),
             damped=ledger.damped,
             mute=office.vigil.mute,
-            deadline=min(self._heap[0][0] if self._heap else NEVER, now + self._timing.tick),
+            deadline=min(self._heap[0][0] if self._heap else NEVER, self._tick(sight, now)),
         )
         office.announce, office.publish = [], []
         return decision
+
+    def _tick(self, sight: Sight, now: float) -> float:
+        """When to look at the clock, if nobody else does: heartbeats wake who carries."""
+        desired = self._ledger.desired
+        carrying = any(each.ours and each.binding in desired for each in sight.view.observed.bound)
+        return NEVER if carrying else now + self._timing.tick
 
     def _asked(self, track: Track) -> None:
         was = track.due

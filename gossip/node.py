@@ -57,8 +57,9 @@ class Node:
     """One member. `hear` is called with every event, on the loop, in the machine's order.
 
     As a library: `await bind()`, run `run()` as a task of a TaskGroup, cancel it, `await close()`.
-    `patience` is for conversations that peers begin, in seconds. `failures` counts what the kernel
-    refused to send or receive, by errno name.
+    `patience` is for conversations that peers begin, in seconds. `awake` is called with the time
+    whenever the node is woken, before anything else. `failures` counts what the kernel refused to
+    send or receive, by errno name.
     """
 
     def __init__(
@@ -69,11 +70,13 @@ class Node:
         bind: Address,
         clock: Callable[[], float] | None = None,
         patience: float = PATIENCE,
+        awake: Callable[[float], None] | None = None,
     ) -> None:
         self.machine = machine
         self.admission = Admission()
         self.failures: Counter[str] = Counter()
         self._hear = hear
+        self._awake = awake or _nobody
         self._address = bind
         self._clock = clock or asyncio.get_running_loop().time
         self._streams = Streams(
@@ -183,6 +186,7 @@ class Node:
     def _take(self, data: bytes, source: object) -> None:
         """One that the loop has read, and whatever came with it."""
         with self._fatal():
+            self._awake(self._clock())
             self._receive(data, source)
             for _ in range(TURN):
                 if not self._read():
@@ -305,6 +309,7 @@ class Node:
     def _ring(self) -> None:
         self._alarm = None
         with self._fatal():
+            self._awake(self._clock())
             deadline = self.machine.deadline
             if self._clock() >= deadline - GRAIN:
                 self._advance(deadline)
@@ -326,6 +331,10 @@ class Node:
         until = self._clock() + DRAIN_PATIENCE
         while self._clock() < until and self._read():
             pass
+
+
+def _nobody(_: float) -> None:
+    """Nobody wants to know."""
 
 
 def _enlarge(datagrams: socket.socket) -> None:

@@ -31,6 +31,7 @@ MACS = {"a": "02:00:00:00:00:0a", "b": "02:00:00:00:00:0b", "c": "02:00:00:00:00
 STRANGER = "02:00:00:00:00:99"
 LINK = Interface("eth0", 2, MACS["a"], carrier=True)
 HERE = Binding(IP, "eth0")
+BEAT = 0.1
 MET = 20.0  # by then everybody has known everybody for long enough
 
 
@@ -129,13 +130,22 @@ class Bench:
     def run_to(self, until):
         """Follow the deadlines, with nobody answering anything, until then."""
         while self.decision.deadline <= until:
+            self.beat(self.decision.deadline)
             self.wake(max(self.now, self.decision.deadline))
+        self.beat(until)
         return self.wake(until)
+
+    def beat(self, until):
+        """Heartbeats wake whoever carries, whatever the deadline."""
+        while self.now + BEAT < until:
+            self.now += BEAT
+            self.moves.look(self.now)
 
     def asked_by(self, until):
         """Follow the deadlines until something is asked; when that is."""
         while not self.open:
             assert self.decision.deadline <= until, "nothing is asked"
+            self.beat(self.decision.deadline)
             self.wake(max(self.now, self.decision.deadline))
         return self.now
 

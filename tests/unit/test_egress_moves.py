@@ -820,6 +820,16 @@ def test_a_damped_address_may_come_back_after_a_minute():
     assert bench.phase.stage is Stage.CHECKING
 
 
+def test_heartbeats_look_at_the_clock_for_whoever_carries():
+    bench = Bench()
+    assert bench.see(MET).deadline <= MET + Timing().tick
+
+    bench.hold()
+    idle = bench.now
+
+    assert bench.decision.deadline > idle + 1.0
+
+
 def test_an_address_missed_after_a_stall_may_be_anothers_by_now():
     bench = Bench()
     bench.hold()
