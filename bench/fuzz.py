@@ -15,10 +15,7 @@ import gc
 import hashlib
 import json
 import math
-import os
-import re
 import resource
-import shutil
 import subprocess
 import sys
 import tempfile
