@@ -18,6 +18,10 @@ from agent.frontdesk import FrontDesk
 from agent.gateway import Gateway
 from agent.inputs import LeaseLapsed, RivalsHeard
 from agent.isolation import Isolation
+from agent.keys import words
+from agent.keys.desk import KeyDesk
+from agent.keys.ring import Keys
+from agent.keys.rotation import Rotation
 from agent.listeners import Listeners
 from agent.mailbox import Mailbox
 from agent.membership import Membership
@@ -86,6 +90,7 @@ class House:
     records: Records
     reloading: Reloading
     reloader: Reloader
+    rotation: Rotation
 
     @property
     def settings(self) -> Settings:
@@ -160,7 +165,8 @@ class _Builder:
         membership, node = await self._gossip(address)
         controller, keeper, lan = self._ownership(kernel, address, membership, node, records)
         reloading = self._reloading(controller, node, seeds)
-        desk = FrontDesk(controller, self._mailbox, reloading, address.host, self._clock)
+        keyring = KeyDesk(self._rotation, lambda: self._reloader.settings)
+        desk = FrontDesk(controller, self._mailbox, reloading, keyring, address.host)
         await self._listen(desk)
         return House(
             began=self._began,
@@ -175,6 +181,7 @@ class _Builder:
             records=records,
             reloading=reloading,
             reloader=self._reloader,
+            rotation=self._rotation,
         )
 
     async def _address(self, kernel: Netlink) -> Address:
@@ -210,7 +217,14 @@ class _Builder:
         except OSError as error:
             raise StartError(_unbindable(address, error)) from error
         self._doors.push_async_callback(node.close)
+        self._keyring(membership, node)
         return membership, node
+
+    def _keyring(self, membership: Membership, node: Node) -> None:
+        keys = Keys(node, lambda: self._reloader.settings)
+        self._rotation = Rotation(self._settings.node.name, node, keys, self._metrics.dropped)
+        membership.route(words.KIND, self._rotation.heard)
+        self._reloader.attach(keys.outside)
 
     def _ownership(
         self,

@@ -79,6 +79,16 @@ class Desk(Protocol):
         """Generation, digests, pending restart and the last reload."""
         ...
 
+    async def keyring_list(self) -> Document:
+        """Which member accepts which key, by fingerprint."""
+        ...
+
+    async def keyring_change(
+        self, *, operation: str, key: str, node: str | None, force: bool
+    ) -> Document:
+        """Add, use or remove a key on every member, or on one; what came of it at each."""
+        ...
+
 
 def rows_named(rows: list[Document], name: str) -> list[Document]:
     """The rows of one egress, asked for by name or by one of its addresses."""

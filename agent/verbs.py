@@ -34,6 +34,10 @@ class Arguments:
             )
         return value
 
+    def has(self, name: str) -> bool:
+        """Whether it was given, and is not null."""
+        return self._given.get(name) is not None
+
     def flag(self, name: str, *, default: bool = False) -> bool:
         """True or false."""
         value = self._given.get(name, default)
@@ -139,6 +143,19 @@ async def _config_status(desk: Desk, _: Arguments) -> Document:
     return desk.config_status()
 
 
+async def _keyring_list(desk: Desk, _: Arguments) -> Document:
+    return await desk.keyring_list()
+
+
+async def _keyring_change(desk: Desk, given: Arguments) -> Document:
+    return await desk.keyring_change(
+        operation=given.text("operation"),
+        key=given.text("key"),
+        node=given.text("node") if given.has("node") else None,
+        force=given.flag("force"),
+    )
+
+
 async def _version(_desk: Desk, _: Arguments) -> Document:
     return {**release.describe()}
 
@@ -161,6 +178,10 @@ VERBS: Mapping[str, Verb] = {
     ),
     "config_show": Verb(_config_show, frozenset({"which", "origin", "changed_only"})),
     "config_status": Verb(_config_status),
+    "keyring_list": Verb(_keyring_list),
+    "keyring_change": Verb(
+        _keyring_change, frozenset({"operation", "key", "node", "force"}), changes=True
+    ),
     "version": Verb(_version),
     "ready": Verb(_ready),
 }

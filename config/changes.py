@@ -40,9 +40,11 @@ class Change:
 
     @property
     def kind(self) -> str:
-        """`added`, `removed` or `changed`."""
+        """`added`, `removed`, `changed`, or `content`: the value is the same, its file is not."""
         if self.old is ABSENT:
             return "added"
+        if _same(self.old, self.new):
+            return "content"
         return "removed" if self.new is ABSENT else "changed"
 
     def to_plain(self) -> dict[str, Plain]:
@@ -106,6 +108,17 @@ def diff(old: Leaves, new: Leaves) -> tuple[Change, ...]:
     return tuple(found)
 
 
+def refilled(old: Leaves, new: Leaves, paths: Iterable[tuple[str, ...]]) -> tuple[Change, ...]:
+    """Changes of options that name the same file as before, which says something else now."""
+    found = []
+    for path in sorted(paths):
+        value = new.get(path, ABSENT)
+        entry = entry_of(path)
+        if entry is not None and _same(old.get(path, ABSENT), value):
+            found.append(Change(path, value, value, entry.option))
+    return tuple(found)
+
+
 def _same(one: Plain | Absent, other: Plain | Absent) -> bool:
     if isinstance(one, Absent) or isinstance(other, Absent):
         return one is other
@@ -115,7 +128,9 @@ def _same(one: Plain | Absent, other: Plain | Absent) -> bool:
 
 def notable(changes: Iterable[Change]) -> tuple[Change, ...]:
     """Without the defaults that come and go with a whole egress: what people want to read."""
-    return tuple(each for each in changes if each.kind == "changed" or not _by_default(each))
+    return tuple(
+        each for each in changes if each.kind in ("changed", "content") or not _by_default(each)
+    )
 
 
 def _by_default(change: Change) -> bool:

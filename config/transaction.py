@@ -17,7 +17,7 @@ import structlog
 from pydantic import ValidationError
 
 from config import rules
-from config.changes import Change, Pending, Split, apply, diff, split
+from config.changes import Change, Pending, Split, apply, diff, refilled, split
 from config.digest import Digests, digests
 from config.guard import guarded
 from config.leaves import built, leaves_of
@@ -30,7 +30,9 @@ from config.subscribers import Changeover, Subscriber, Update
 from config.tree import Mark
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
+
+    Outside = Callable[["Settings"], Mapping[tuple[str, ...], str]]
 
     from config.layers import Provenance
     from config.schema.settings import Settings
@@ -75,6 +77,7 @@ class Reloader:
         self._clock = clock
         self._lock = asyncio.Lock()
         self._subscribers: list[Subscriber] = []
+        self._outside: list[Outside] = []
         self._running = loaded
         self._configured = loaded
         self._pending: tuple[Pending, ...] = ()
@@ -114,11 +117,19 @@ class Reloader:
         """From now on, and in the order of subscription."""
         self._subscribers.append(subscriber)
 
+    def attach(self, outside: Outside) -> None:
+        """Files that options name and a part reads, such as keys.
+
+        For each option whose file says something else than what runs, `outside` gives a digest
+        of it: that is a change of the option, though its value is the same. Called in a thread.
+        """
+        self._outside.append(outside)
+
     async def look(self) -> str:
         """The digest of the files as they are now; empty if they cannot be read."""
         try:
             async with asyncio.timeout(READ_PATIENCE):
-                self._content = await asyncio.to_thread(self._source.content)
+                self._content = await asyncio.to_thread(self._looked)
         except TimeoutError:
             self._content = ""
         return self._content
@@ -150,18 +161,31 @@ class Reloader:
             problem = Problem(where, "", message, "look at the disk")
             return _Judgement("", ConfigError((problem,)))
 
+    def _looked(self) -> str:
+        content = self._source.content()
+        return _marked(content, self._found_outside(self.settings)) if content else ""
+
+    def _found_outside(self, settings: Settings) -> dict[tuple[str, ...], str]:
+        return {path: told for each in self._outside for path, told in each(settings).items()}
+
     def _judge(self, *, allow_removal: bool) -> _Judgement:
         """Read, and say everything that can be said against a candidate."""
         attempt = self._source.attempt(self.settings.node.name)
         loaded = attempt.outcome
         if isinstance(loaded, ConfigError):
-            return _Judgement(attempt.content, loaded)
-        return _Judgement(attempt.content, self._weighed(loaded, allow_removal=allow_removal))
+            # As `look` says it, so that it is recognised.
+            found = self._found_outside(self.settings)
+            return _Judgement(_marked(attempt.content, found), loaded)
+        found = self._found_outside(loaded.settings)
+        candidate = self._weighed(loaded, found, allow_removal=allow_removal)
+        return _Judgement(_marked(attempt.content, found), candidate)
 
-    def _weighed(self, loaded: Loaded, *, allow_removal: bool) -> _Candidate | ConfigError:
-        running = leaves_of(self.settings)
+    def _weighed(
+        self, loaded: Loaded, outside: Collection[tuple[str, ...]], *, allow_removal: bool
+    ) -> _Candidate | ConfigError:
+        running, wanted = leaves_of(self.settings), leaves_of(loaded.settings)
         rebinding = frozenset().union(*(each.rebinds for each in self._subscribers))
-        parts = split(diff(running, leaves_of(loaded.settings)), rebinding)
+        parts = split((*diff(running, wanted), *refilled(running, wanted, outside)), rebinding)
         if parts.forbidden:
             return ConfigError(_forbidden(each, loaded.provenance) for each in parts.forbidden)
         settings = self._mixed(loaded, parts) if parts.waiting else loaded.settings
@@ -238,8 +262,9 @@ class Reloader:
 
     def _remember(self, content: str, report: Report) -> None:
         repeated = content == self.attempted and not report.good and not self.last.good
-        self.attempted = content
-        self._content = content
+        # What was taken over no longer differs from what runs, wherever it was read.
+        self.attempted = self._configured.digests.content if report.good else content
+        self._content = self.attempted
         self.last = report
         if report.good:
             log.info(_EVENTS[report.result], generation=report.generation, trigger=report.trigger)
@@ -273,6 +298,11 @@ class Reloader:
         yaml = text(chosen.settings, origins=origins, waiting=waiting, changed_only=changed_only)
         values = document(chosen.settings, changed_only=changed_only)
         return {"which": which, "settings": values, "yaml": yaml}
+
+
+def _marked(content: str, outside: Mapping[tuple[str, ...], str]) -> str:
+    """The digest of the sources together with what differs in files that they name."""
+    return "".join([content, *(f"+{outside[path]}" for path in sorted(outside))])
 
 
 def _forbidden(change: Change, provenance: Provenance) -> Problem:

@@ -13,6 +13,8 @@ import random
 from pathlib import Path
 
 from agent import facts, notices
+from agent.keys import words
+from agent.keys.words import Operation
 from egress.claims import Claims
 from gossip.events import Dropped
 from gossip.machine import Machine
@@ -147,6 +149,7 @@ DECODERS = {
     "metadata": _facts,
     "claims": _valued(Claims.read),
     "notices": _valued(notices.read),
+    "keys": _valued(words.read),
     "machine_datagrams": _refusing(_told),
     "machine_stream": _refusing(_spoken),
 }
@@ -159,7 +162,7 @@ VALUES = [None, [], {}, "text", b"bytes", 1.5, [[b"\x0a\0\0\1", "kind", "", "det
 
 def seeds(name):
     """Inputs to begin with: the recordings, and a few of our own."""
-    if name in ("claims", "notices", "metadata", "own_value"):
+    if name in ("claims", "notices", "keys", "metadata", "own_value"):
         skip = 0 if name == "own_value" else own.HEADER
         return [own.pack(32, value)[skip:] for value in VALUES + _values()]
     transport = "tcp" if "stream" in name else "udp"
@@ -173,7 +176,14 @@ def seeds(name):
 def _values():
     claim = [b"\x0a\0\0\1", 7, "n1", True, 1.0, None]
     said = facts.to_plain(facts.Facts(version="1", labels=(("zone", "a"),)))
-    return [[claim], [claim, claim], said]
+    ident = bytes(words.IDENT)
+    talk = [
+        words.Ask(ident),
+        words.Tell(ident, ("sha256:00112233",), ident),
+        words.Do(ident, ident, Operation.ADD, bytes(32)),
+        words.Done(ident, (), "no"),
+    ]
+    return [[claim], [claim, claim], said, *map(words.to_plain, talk)]
 
 
 def _opened(transport):
