@@ -217,6 +217,7 @@ class _Builder:
         except OSError as error:
             raise StartError(_unbindable(address, error)) from error
         self._doors.push_async_callback(node.close)
+        self._metrics.socket_failures(node.failures)
         self._keyring(membership, node)
         return membership, node
 

@@ -184,6 +184,7 @@ class Membership:
                 self._metrics.refuted()
             case events.NameConflict(name, known, claimed):
                 log.error("gossip.name_conflict", peer=name, known=str(known), claimed=str(claimed))
+                self._metrics.dropped("name_conflict")
             case events.DatagramsBlocked(name):
                 log.warning("gossip.datagrams_blocked", peer=name)
                 self._metrics.datagrams_blocked(name)

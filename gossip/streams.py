@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import structlog
 
 from gossip.events import Dropped
-from gossip.peer import Address
+from gossip.peer import NOWHERE, Address
 from gossip.wire import stream
 from gossip.wire.messages import Err, WireError
 from gossip.wire.stream import Assembler
@@ -34,7 +34,6 @@ HELD_MAX = 64 << 20
 PATIENCE = 10.0
 """Seconds for a conversation that a peer began."""
 CHUNK = 65536
-NOWHERE = Address("0.0.0.0", 0)  # noqa: S104 - stands for a peer that has gone already
 
 log = structlog.get_logger("wayout.gossip")
 

@@ -193,7 +193,7 @@ class Assembler:
             if position % TURN_RECORDS == 0:
                 yield Pause.TURN
         user_state = yield from self._next(values, lambda: values.raw(size))
-        return PushPull(join, tuple(states), user_state)
+        return PushPull(join, tuple(states), user_state, count - len(states))
 
     # Bytes.
 
