@@ -1,7 +1,10 @@
 """What decoding costs: every recorded vector, against its limit and against msgpack alone.
 
-The limit is LIMIT for any vector. The ratio says what layers, checks and values cost on top of
-msgpack, measured in the same run. python bench/bench_wire.py
+The limit is LIMIT for any datagram, and for any time that reading a stream holds the loop: long
+streams are read in turns, and one with thousands of LZW codes takes some milliseconds in all.
+The ratio says what layers, checks and values cost on top of msgpack, measured in the same run.
+
+python bench/bench_wire.py
 """
 
 import base64
@@ -31,36 +34,49 @@ BARE = {0, 1, 2, 3, 4, 5, 11}
 def main():
     vectors = [json.loads(path.read_text()) for path in sorted(FOLDER.glob("*.json"))]
     gc.disable()
-    rows = [(best(decoder(each)), each) for each in vectors]
-    rows.sort(key=lambda row: -row[0])
-    print(f"{len(rows)} vectors, each the best of {ROUNDS}; limit {LIMIT * 1e6:.0f} µs; slowest:")
-    for seconds, vector in rows[:SHOWN]:
+    rows = [(*cost(each), each) for each in vectors]
+    rows.sort(key=lambda row: -row[1])
+    print(f"{len(rows)} vectors, each the best of {ROUNDS}; no turn may take {LIMIT * 1e6:.0f} µs")
+    print("   turn µs    all µs  bytes  the slowest")
+    for turn, whole, vector in rows[:SHOWN]:
         size = len(vector["hex"]) // 2
-        print(f"  {seconds * 1e6:7.1f} µs {size:6} bytes  {vector['id']} ({vector['transport']})")
-    print(f"  {statistics.median(row[0] for row in rows) * 1e6:7.1f} µs median")
-    ratios = [seconds / best(msgpack_alone(each)) for seconds, each in rows if bare(each)]
+        name = f"{vector['id']} ({vector['transport']})"
+        print(f"  {turn * 1e6:8.1f}  {whole * 1e6:8.1f} {size:6}  {name}")
+    median = statistics.median(row[1] for row in rows)
+    print(f"  {'':8}  {median * 1e6:8.1f}         median")
+    ratios = [whole / best(msgpack_alone(each)) for _, whole, each in rows if bare(each)]
     print(f"{len(ratios)} bare messages: {statistics.median(ratios):.1f} times msgpack alone")
-    seconds, worst = rows[0]
-    if seconds > LIMIT:
-        sys.exit(f"{worst['id']} takes {seconds * 1e6:.0f} µs, more than {LIMIT * 1e6:.0f}")
+    turn, _, worst = max(rows, key=lambda row: row[0])
+    if turn > LIMIT:
+        sys.exit(f"{worst['id']} holds the loop for {turn * 1e6:.0f} µs, the limit is 200")
 
 
-def decoder(vector):
-    """A function that reads this vector as a node would."""
+def cost(vector):
+    """Seconds of the longest turn, and of all turns together, of reading this vector."""
     data = bytes.fromhex(vector["hex"])
     ring = Keyring((base64.b64decode(vector["key"]),)) if vector["key"] else None
     envelope = Envelope(label=(vector["label"] or "").encode(), keyring=ring)
     if vector["transport"] == "udp":
-        return lambda: envelope.open(data)
-    dialler = vector["role"] == "server"
+        seconds = best(lambda: envelope.open(data))
+        return seconds, seconds
+    found = []
+    for _ in range(ROUNDS):
+        found.append(turns(Assembler(envelope, dialler=vector["role"] == "server"), data))
+    # The same turns every time: each is as long as at its best.
+    best_ones = [min(times) for times in zip(*found, strict=True)]
+    return max(best_ones), sum(best_ones)
 
-    def read():
-        try:
-            return Assembler(envelope, dialler=dialler).feed(data)
-        except WireError as error:  # One was recorded with a wrong label.
-            return error
 
-    return read
+def turns(assembler, data):
+    """Seconds of each turn."""
+    found, began = [], time.perf_counter()
+    try:
+        for _ in assembler.work(data):
+            found.append(time.perf_counter() - began)
+            began = time.perf_counter()
+    except WireError:
+        pass  # One was recorded with a wrong label.
+    return [*found, time.perf_counter() - began]
 
 
 def bare(vector):
