@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from agent import interfaces, security, wiring
+from agent import derived, interfaces, security, wiring
 from agent.controller import Controller, Parts
 from agent.frontdesk import FrontDesk
 from agent.gateway import Gateway
@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from contextlib import AsyncExitStack
     from pathlib import Path
 
+    from agent.desk import Document
     from agent.statefile import State
     from agent.systemd import Notifier
     from config.parse import Loaded
@@ -164,7 +165,7 @@ class _Builder:
         seeds = Seeds(settings.gossip.seeds, address.port, [address], self._rng)
         membership, node = await self._gossip(address)
         controller, keeper, lan = self._ownership(kernel, address, membership, node, records)
-        reloading = self._reloading(controller, node, seeds)
+        reloading = self._reloading(controller, node, seeds, address.host)
         keyring = KeyDesk(self._rotation, lambda: self._reloader.settings)
         desk = FrontDesk(controller, self._mailbox, reloading, keyring, address.host)
         await self._listen(desk)
@@ -291,7 +292,11 @@ class _Builder:
             wall=time.time,
         )
 
-    def _reloading(self, controller: Controller, node: Node, seeds: Seeds) -> Reloading:
+    def _reloading(self, controller: Controller, node: Node, seeds: Seeds, host: str) -> Reloading:
+        def come_to(settings: Settings) -> list[Document]:
+            sizes = derived.Sizes(*node.machine.sizes(self._clock()))
+            return derived.rows(settings, host, sizes)
+
         reloader = self._reloader
         reloader.subscribe(Worldly(self._mailbox, reloader, lambda: controller.world))
         reloader.subscribe(Logging())
@@ -299,7 +304,8 @@ class _Builder:
         told = Told(reloader, self._notifier, self._metrics)
         reloads = Reloads(told)
         in_cluster = "KUBERNETES_SERVICE_HOST" in os.environ
-        return Reloading(reloader, reloads, Poll(reloader, reloads, auto=in_cluster, rng=self._rng))
+        poll = Poll(reloader, reloads, auto=in_cluster, rng=self._rng)
+        return Reloading(reloader, reloads, poll, come_to)
 
     async def _listen(self, desk: FrontDesk) -> None:
         listeners = Listeners(desk, self._metrics)

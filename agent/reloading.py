@@ -11,10 +11,13 @@ from agent.desk import DeskError
 from config.triggers import TooManyError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from agent.desk import Document
     from agent.metrics import Metrics
     from agent.systemd import Notifier
     from config.report import Report
+    from config.schema.settings import Settings
     from config.transaction import Reloader
     from config.triggers import Poll, Reloads
 
@@ -64,8 +67,15 @@ class Told:
 class Reloading:
     """What the rest of the daemon needs of reloads."""
 
-    def __init__(self, reloader: Reloader, reloads: Reloads, poll: Poll) -> None:
+    def __init__(
+        self,
+        reloader: Reloader,
+        reloads: Reloads,
+        poll: Poll,
+        derived: Callable[[Settings], list[Document]],
+    ) -> None:
         self._reloader = reloader
+        self._derived = derived
         self._reloads = reloads
         self._poll = poll
 
@@ -109,8 +119,9 @@ class Reloading:
         return self._reloader.status()
 
     def show(self, *, which: str, origin: bool, changed_only: bool) -> Document:
-        """`config show`."""
-        return self._reloader.show(which=which, origin=origin, changed_only=changed_only)
+        """`config show`, with what `auto` and formulas come to now."""
+        shown = self._reloader.show(which=which, origin=origin, changed_only=changed_only)
+        return {**shown, "derived": [*self._derived(self._reloader.settings)]}
 
     async def run(self) -> None:
         """A part: the worker and the poll."""
