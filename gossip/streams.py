@@ -164,6 +164,9 @@ class Streams:
             self._hear(Dropped(dial.to, error.reason))
         except (OSError, EOFError) as error:
             log.debug("gossip.dial_failed", peer=dial.to.host, reason=type(error).__name__)
+            if isinstance(error, ConnectionRefusedError):
+                # A reset says as much as an unreachable port: the host lives, the process does not.
+                self._perform(self._machine.refused(dial.to, self._clock()))
         self._perform(self._machine.replied(dial.token, message, self._clock()))
 
     async def _ask(self, dial: Dial) -> StreamMessage | None:
