@@ -16,12 +16,14 @@ from agent import derived, interfaces, security, wiring
 from agent.controller import Controller, Parts
 from agent.frontdesk import FrontDesk
 from agent.gateway import Gateway
+from agent.historyfile import History
 from agent.inputs import LeaseLapsed, RivalsHeard
 from agent.isolation import Isolation
 from agent.keys import words
 from agent.keys.desk import KeyDesk
 from agent.keys.ring import Keys
 from agent.keys.rotation import Rotation
+from agent.journal import Journal
 from agent.listeners import Listeners
 from agent.mailbox import Mailbox
 from agent.membership import Membership
@@ -89,6 +91,7 @@ class House:
     controller: Controller
     seeds: Seeds
     records: Records
+    history: History
     reloading: Reloading
     reloader: Reloader
     rotation: Rotation
@@ -151,6 +154,7 @@ class _Builder:
         self._metrics = Metrics()
         self._claims = Claims(self._settings.egress.hash_seed)
         self._moves = Moves(self._settings.node.name, Timing(), self._rng)
+        self._history = History(self._settings.state.dir)
         self._reloader = Reloader(path, loaded, overrides=overrides)
         self._clock = self._loop.time
 
@@ -158,6 +162,7 @@ class _Builder:
         settings = self._settings
         file = StateFile(settings.state.dir)
         records = Records(file, await file.load())
+        await self._history.load()
         kernel = Netlink()
         self._doors.callback(kernel.close)
         kernel.trust(records.state.bound)
@@ -167,7 +172,9 @@ class _Builder:
         controller, keeper, lan = self._ownership(kernel, address, membership, node, records)
         reloading = self._reloading(controller, node, seeds, address.host)
         keyring = KeyDesk(self._rotation, lambda: self._reloader.settings)
-        desk = FrontDesk(controller, self._mailbox, reloading, keyring, address.host)
+        desk = FrontDesk(
+            controller, self._mailbox, reloading, keyring, self._history, address.host
+        )
         await self._listen(desk)
         return House(
             began=self._began,
@@ -180,6 +187,7 @@ class _Builder:
             controller=controller,
             seeds=seeds,
             records=records,
+            history=self._history,
             reloading=reloading,
             reloader=self._reloader,
             rotation=self._rotation,
@@ -287,6 +295,7 @@ class _Builder:
             moves=self._moves,
             metrics=self._metrics,
             records=records,
+            journal=Journal(start.me, self._metrics, self._history),
             gateways=_gateways,
             clock=self._clock,
             wall=time.time,

@@ -75,6 +75,8 @@ async def _serve(house: House, notifier: Notifier) -> None:
         ]
         keep = await stop
         await _farewell(house, notifier, keep=keep)
+        await house.records.flush()
+        await house.history.flush()
         for task in running:
             task.cancel()
 
@@ -89,6 +91,7 @@ def _parts(house: House, notifier: Notifier) -> dict[str, Awaitable[None]]:
         "announcements": house.lan.run(),
         "gateway": house.gateway.run(),
         "records": house.records.run(),
+        "history": house.history.run(),
         "reloading": house.reloading.run(),
         "keyring": house.rotation.run(),
         "readiness": _readiness(house, notifier),

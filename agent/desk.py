@@ -47,6 +47,18 @@ class Desk(Protocol):
         """Candidates, scores and the rule that decided; LookupError if there is no such egress."""
         ...
 
+    def history(self, limit: int) -> list[Document]:
+        """The newest moves that ended on this node, the oldest of them first."""
+        ...
+
+    def last_failover(self) -> Document | None:
+        """The last of them in which an address changed hands."""
+        ...
+
+    async def history_after(self, count: int | None, limit: int) -> Document:
+        """`count` and `moves`: what came since `count`, waited for; None asks for the count."""
+        ...
+
     def ready(self) -> tuple[bool, list[str]]:
         """Whether the node has joined and reconciled, and if not, why."""
         ...

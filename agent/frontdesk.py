@@ -15,10 +15,13 @@ if TYPE_CHECKING:
     from agent.controller import Controller
     from agent.desk import Document
     from agent.keys.desk import KeyDesk
+    from agent.historyfile import History
     from agent.mailbox import Mailbox
     from agent.reloading import Reloading
     from agent.snapshot import Snapshot
 
+FOLLOW_PATIENCE = 20.0
+"""Seconds after which a follower is told that nothing has moved; it asks again."""
 DRAIN_PATIENCE = 60.0
 """Longest time that `drain --wait` waits; what is not handed over by then is said."""
 
@@ -32,12 +35,14 @@ class FrontDesk:
         mailbox: Mailbox,
         reloading: Reloading,
         keyring: KeyDesk,
+        history: History,
         address: str,
     ) -> None:
         self._controller = controller
         self._mailbox = mailbox
         self._reloading = reloading
         self._keyring = keyring
+        self._history = history
         self._address = address
         self._clock = asyncio.get_running_loop().time
 
@@ -64,6 +69,21 @@ class FrontDesk:
     def egress_explain(self, name: str) -> Document:
         """Candidates, scores, and the rule that decided; LookupError if there is none such."""
         return explain.egress(self._shot(), name)
+
+    def history(self, limit: int) -> list[Document]:
+        """`history --json`."""
+        return self._history.newest(limit)
+
+    def last_failover(self) -> Document | None:
+        """The last move from one node to another that ended here."""
+        return self._history.last_failover()
+
+    async def history_after(self, count: int | None, limit: int) -> Document:
+        """Moves since that many, waited for; the first call is told how many there were."""
+        if count is None:
+            return {"count": self._history.count, "moves": []}
+        moves = await self._history.after(count, FOLLOW_PATIENCE, limit)
+        return {"count": self._history.count, "moves": [*moves]}
 
     def ready(self) -> tuple[bool, list[str]]:
         """Joined and reconciled, with reasons if not."""

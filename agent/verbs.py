@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 LONGEST_TEXT = 253
 LONGEST_TIME = 366 * 86400.0
+LARGEST_COUNT = 1 << 53
+HISTORY_LIMIT = 1000
 
 
 class Arguments:
@@ -56,6 +58,15 @@ class Arguments:
         if not 0 <= value <= LONGEST_TIME:
             raise DeskError(f"argument {name!r} must be 0-{LONGEST_TIME:.0f} seconds", EXIT_USAGE)
         return float(value)
+
+    def count(self, name: str, default: int | None = None) -> int | None:
+        """A whole number, or None."""
+        value = self._given.get(name, default)
+        if value is None:
+            return None
+        if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < LARGEST_COUNT:
+            raise DeskError(f"argument {name!r} must be a whole number from 0 on", EXIT_USAGE)
+        return value
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +121,18 @@ def _rows(desk: Desk, name: str) -> list[Document]:
 
 def _unknown(name: str) -> DeskError:
     return DeskError(f"there is no egress {name!r}, 'wayout egress list' shows all", EXIT_USAGE)
+
+
+async def _history(desk: Desk, given: Arguments) -> list[Document]:
+    return desk.history(given.count("limit", HISTORY_LIMIT) or 0)
+
+
+async def _last_failover(desk: Desk, _: Arguments) -> Document:
+    return {"move": desk.last_failover()}
+
+
+async def _history_after(desk: Desk, given: Arguments) -> Document:
+    return await desk.history_after(given.count("after"), HISTORY_LIMIT)
 
 
 async def _drain(desk: Desk, given: Arguments) -> Document:
@@ -171,6 +194,9 @@ VERBS: Mapping[str, Verb] = {
     "egress_list": Verb(_egress_list),
     "egress_show": Verb(_egress_show, frozenset({"name"})),
     "egress_explain": Verb(_egress_explain, frozenset({"name"})),
+    "history": Verb(_history, frozenset({"limit"})),
+    "history_after": Verb(_history_after, frozenset({"after"})),
+    "last_failover": Verb(_last_failover),
     "drain": Verb(_drain, frozenset({"wait", "seconds"}), changes=True),
     "undrain": Verb(_undrain, changes=True),
     "reload": Verb(

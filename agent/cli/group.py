@@ -27,6 +27,7 @@ COMMANDS = {
     "status": ("agent.cli.read:status", "Show this node in ten lines."),
     "members": ("agent.cli.read:members", "List the members of the cluster."),
     "egress": ("agent.cli.read:egress", "List, show and explain egress IPs and their owners."),
+    "history": ("agent.cli.history:history", "Show every move: cause, and times of its phases."),
     "drain": ("agent.cli.act:drain", "Hand every address over and stay a member."),
     "undrain": ("agent.cli.act:undrain", "Carry addresses again."),
     "config": ("agent.cli.config:config", "Check, show, compare and reload the configuration."),

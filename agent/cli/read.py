@@ -65,7 +65,8 @@ def status(socket_path: str | None, *, as_json: bool) -> None:
     if as_json:
         print_json(told)
         return
-    for title, text in _status_lines(told):
+    last = ask(socket_path, "last_failover")["move"]
+    for title, text in _status_lines(told, last):
         click.echo(f"{title:<12}{text}")
 
 
@@ -155,7 +156,7 @@ def _print_rows(get: Callable[[], list[Answer]], *, watching: bool) -> None:
         time.sleep(WATCH_EVERY)
 
 
-def _status_lines(told: Answer) -> Iterator[tuple[str, str]]:
+def _status_lines(told: Answer, last: Answer | None) -> Iterator[tuple[str, str]]:
     node, config, counts = told["node"], told["config"], told["egress"]
     yield "node", f"{node['name']} ({node['address']}), cluster {node['cluster']}"
     yield (
@@ -163,11 +164,9 @@ def _status_lines(told: Answer) -> Iterator[tuple[str, str]]:
         f"wayout {node['version']}, pid {node['pid']}, up {span(node['uptime_seconds'])}",
     )
     yield "state", node["state"]
-    yield "eligible", "yes" if node["eligible"] else f"no: {word(node['ineligible_reasons'])}"
-    yield (
-        "health",
-        "well" if not node["health_score"] else f"score {node['health_score']}, 0 is well",
-    )
+    well = "" if not node["health_score"] else f", health score {node['health_score']} (0 is well)"
+    eligible = "yes" if node["eligible"] else f"no: {word(node['ineligible_reasons'])}"
+    yield "eligible", f"{eligible}{well}"
     yield "members", ", ".join(f"{count} {state}" for state, count in told["members"].items())
     yield (
         "addresses",
@@ -179,6 +178,7 @@ def _status_lines(told: Answer) -> Iterator[tuple[str, str]]:
     stale = ", STALE: the files say something else" if config["stale"] else ""
     yield "config", f"generation {config['generation']}, digest {config['digest']}{stale}"
     yield "reload", _last_reload(config.get("last_reload"))
+    yield "failover", _last_failover(last)
     for pending in config["pending_restart"]:
         yield "restart", f"needed for {pending['path']}: {word(pending.get('reason'))}"
 
@@ -188,6 +188,15 @@ def _last_reload(last: Answer | None) -> str:
         return "none yet"
     errors = f", {last['errors'][0]}" if last.get("errors") else ""
     return f"{last['result']} {age(last['at'])} ago by {last['trigger']}{errors}"
+
+
+def _last_failover(last: Answer | None) -> str:
+    if last is None:
+        return "none to this node yet"
+    return (
+        f"{last['ip']} from {last['from']} {age(last['at'])} ago, {last['cause']}, "
+        f"took {last['total_seconds'] * 1000:.0f} ms"
+    )
 
 
 def _facts(told: Answer) -> None:

@@ -50,6 +50,8 @@ def told(result):
         (["status"], lambda desk: desk.status()),
         (["members"], lambda desk: desk.members()),
         (["egress", "list"], lambda desk: desk.egress_list()),
+        (["history"], lambda desk: desk.history(1000)),
+        (["history", "--limit", "1"], lambda desk: desk.history(1)),
         (["egress", "show", "billing"], lambda desk: desk.egress_list()[:2]),
         (["egress", "explain", "192.0.2.41"], lambda desk: desk.egress_explain("partner")),
     ],
@@ -74,6 +76,59 @@ def test_status_is_ten_lines_for_people(daemon):
     assert "up 1d2h" in lines[1]
     assert "members     2 alive, 1 suspect, 0 dead, 0 left" in lines
     assert "addresses   2 of 3 here, 0 unassigned, 1 in conflict" in lines
+
+
+def test_status_tells_the_last_failover(daemon, desk):
+    shown = run("status", "--socket", daemon).stdout
+    desk.moves.clear()
+    nothing = run("status", "--socket", daemon).stdout
+
+    assert "failover    192.0.2.41 from n2 " in shown
+    assert ", node_dead, took 565 ms" in shown
+    assert "failover    none to this node yet" in nothing
+
+
+def test_history_shows_cause_and_milliseconds_of_each_phase(daemon):
+    lines = run("history", "--socket", daemon).stdout.splitlines()
+
+    assert lines[0].split()[5:] == [
+        "CAUSE",
+        "DETECT",
+        "ELECT",
+        "CHECK",
+        "BIND",
+        "ANNOUNCE",
+        "TOTAL",
+    ]
+    assert lines[2].split()[1:] == (
+        [
+            "192.0.2.41",
+            "billing",
+            "n2",
+            "n1",
+            "node_dead",
+            "410ms",
+            "-",
+            "150ms",
+            "4ms",
+            "1ms",
+            "565ms",
+        ]
+    )
+
+
+def test_history_follows_what_comes(daemon, desk):
+    command = [sys.executable, "-I", "-m", "agent", "history", "--follow", "--json"]
+    with subprocess.Popen(
+        [*command, "--socket", daemon], stdout=subprocess.PIPE, text=True
+    ) as following:
+        told = [json.loads(following.stdout.readline()) for _ in range(2)]
+        desk.moves.append({**desk.moves[0], "ip": "192.0.2.99"})
+        told.append(json.loads(following.stdout.readline()))
+        following.send_signal(signal.SIGINT)
+        assert following.wait(timeout=10) == 0
+
+    assert told == desk.moves
 
 
 def test_a_table_in_a_pipe_has_one_line_for_each_row_whatever_its_width(daemon, desk):

@@ -42,6 +42,20 @@ def egress(name, ip, owner, *, local=False, state="assigned", reason=None):
     }
 
 
+def move(ip, origin, *, cause="node_dead", to="n1"):
+    times = {"detect": 0.41, "elect": 0.0, "check": 0.15, "bind": 0.004, "announce": 0.001}
+    return {
+        "at": AT,
+        "ip": ip,
+        "name": "billing",
+        "from": origin,
+        "to": to,
+        "cause": cause,
+        "phases": {f"{name}_seconds": seconds for name, seconds in times.items()},
+        "total_seconds": 0.565,
+    }
+
+
 class FakeDesk:
     def __init__(self):
         self.draining = False
@@ -53,6 +67,8 @@ class FakeDesk:
         self.handover = 0.0
         self.keyed = []
         self.keyless = {}
+        self.patience = 20
+        self.moves = [move("192.0.2.40", None, cause="start"), move("192.0.2.41", "n2")]
         self.rows = [
             egress("billing", "192.0.2.40", "n1", local=True),
             egress("billing", "2001:db8::40", "n1", local=True),
@@ -107,6 +123,20 @@ class FakeDesk:
                 {"name": "n3", "eligible": False, "score": 0.1, "reasons": ["no_carrier"]},
             ],
         }
+
+    def history(self, limit):
+        return self.moves[-limit:] if limit else []
+
+    def last_failover(self):
+        return next((each for each in reversed(self.moves) if each["from"]), None)
+
+    async def history_after(self, count, limit):
+        if count is None:
+            return {"count": len(self.moves), "moves": []}
+        while len(self.moves) <= count and self.patience > 0:
+            self.patience -= 1
+            await asyncio.sleep(0.05)
+        return {"count": len(self.moves), "moves": self.moves[count:][-limit:]}
 
     def ready(self):
         return not self.unready, list(self.unready)
