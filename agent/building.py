@@ -101,6 +101,11 @@ class House:
         """What runs now."""
         return self.reloader.settings
 
+    @property
+    def restarts(self) -> bool:
+        """Whether a stop at this moment was announced as a restart."""
+        return asyncio.get_running_loop().time() <= self.controller.world.restart_until
+
     def found(self, addresses: tuple[Address, ...]) -> None:
         """Seeds were looked up: gossip tries those that are no members."""
         now = asyncio.get_running_loop().time()

@@ -61,7 +61,7 @@ async def _serve(house: House, notifier: Notifier) -> None:
 
     def wish(keep: bool) -> None:  # noqa: FBT001 - the callback of Signals
         if not stop.done():
-            stop.set_result(keep)
+            stop.set_result(keep or house.restarts)
 
     signals = Signals(stop=wish, reload=lambda: house.reloading.poke("sighup"))
     signals.install(asyncio.get_running_loop())

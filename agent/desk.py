@@ -59,6 +59,10 @@ class Desk(Protocol):
         """`count` and `moves`: what came since `count`, waited for; None asks for the count."""
         ...
 
+    async def picture(self) -> list[Document]:
+        """What an election is made from, as rows (`agent.picture`)."""
+        ...
+
     def ready(self) -> tuple[bool, list[str]]:
         """Whether the node has joined and reconciled, and if not, why."""
         ...
@@ -69,6 +73,10 @@ class Desk(Protocol):
 
     async def undrain(self) -> Document:
         """Be a candidate again."""
+        ...
+
+    async def restart_prepare(self, seconds: float) -> Document:
+        """A stop within so many seconds is a restart; `kept_seconds`: how long addresses stay."""
         ...
 
     async def reload(

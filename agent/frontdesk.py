@@ -7,9 +7,9 @@ import os
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from agent import explain, release, status
+from agent import explain, picture, release, status
 from agent.desk import DeskError
-from agent.inputs import DrainWished
+from agent.inputs import DrainWished, RestartPrepared
 
 if TYPE_CHECKING:
     from agent.controller import Controller
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from agent.reloading import Reloading
     from agent.snapshot import Snapshot
 
+TURN_PATIENCE = 5.0
+"""Seconds within which the controller takes in a wish."""
 FOLLOW_PATIENCE = 20.0
 """Seconds after which a follower is told that nothing has moved; it asks again."""
 DRAIN_PATIENCE = 60.0
@@ -85,6 +87,11 @@ class FrontDesk:
         moves = await self._history.after(count, FOLLOW_PATIENCE, limit)
         return {"count": self._history.count, "moves": [*moves]}
 
+    async def picture(self) -> list[Document]:
+        """The inputs of the election, for `plan`; made in a thread, for there may be many."""
+        shot = self._shot()
+        return await asyncio.to_thread(picture.rows, shot, shot.claims.tops())
+
     def ready(self) -> tuple[bool, list[str]]:
         """Joined and reconciled, with reasons if not."""
         shot = self._controller.snapshot
@@ -112,6 +119,15 @@ class FrontDesk:
         """Be a candidate again."""
         self._mailbox.put(DrainWished(draining=False))
         return {"draining": False}
+
+    async def restart_prepare(self, seconds: float) -> Document:
+        """A stop within so many seconds keeps the addresses; answers when that is certain."""
+        until = self._clock() + seconds
+        self._mailbox.put(RestartPrepared(until))
+        async with asyncio.timeout(TURN_PATIENCE):
+            await self._controller.until(lambda shot: shot.world.restart_until >= until)
+        kept = self._shot().world.settings.node.restart_timeout
+        return {"seconds": seconds, "kept_seconds": kept}
 
     async def reload(
         self,

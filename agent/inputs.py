@@ -133,6 +133,13 @@ class DrainWished:
 
 
 @dataclass(frozen=True, slots=True)
+class RestartPrepared:
+    """A stop that is wished until then (loop seconds) is a restart: it keeps the addresses."""
+
+    until: float
+
+
+@dataclass(frozen=True, slots=True)
 class StopWished:
     """The daemon is about to end; `keep` leaves the addresses for its successor."""
 
@@ -159,6 +166,7 @@ Input = (
     | RivalsHeard
     | SettingsChanged
     | DrainWished
+    | RestartPrepared
     | StopWished
     | Nudged
 )

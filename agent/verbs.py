@@ -19,6 +19,9 @@ LONGEST_TEXT = 253
 LONGEST_TIME = 366 * 86400.0
 LARGEST_COUNT = 1 << 53
 HISTORY_LIMIT = 1000
+RESTART_WITHIN = 30.0
+LONGEST_RESTART = 600.0
+"""A wish that is forgotten must not make a stop of next week keep the addresses."""
 
 
 class Arguments:
@@ -135,12 +138,23 @@ async def _history_after(desk: Desk, given: Arguments) -> Document:
     return await desk.history_after(given.count("after"), HISTORY_LIMIT)
 
 
+async def _picture(desk: Desk, _: Arguments) -> list[Document]:
+    return await desk.picture()
+
+
 async def _drain(desk: Desk, given: Arguments) -> Document:
     return await desk.drain(wait=given.flag("wait"), seconds=given.seconds("seconds"))
 
 
 async def _undrain(desk: Desk, _: Arguments) -> Document:
     return await desk.undrain()
+
+
+async def _restart_prepare(desk: Desk, given: Arguments) -> Document:
+    seconds = given.seconds("seconds", RESTART_WITHIN) or 0.0
+    if seconds > LONGEST_RESTART:
+        raise DeskError(f"a restart begins within {LONGEST_RESTART:.0f} seconds", EXIT_USAGE)
+    return await desk.restart_prepare(seconds)
 
 
 async def _reload(desk: Desk, given: Arguments) -> Document:
@@ -196,9 +210,11 @@ VERBS: Mapping[str, Verb] = {
     "egress_explain": Verb(_egress_explain, frozenset({"name"})),
     "history": Verb(_history, frozenset({"limit"})),
     "history_after": Verb(_history_after, frozenset({"after"})),
+    "picture": Verb(_picture),
     "last_failover": Verb(_last_failover),
     "drain": Verb(_drain, frozenset({"wait", "seconds"}), changes=True),
     "undrain": Verb(_undrain, changes=True),
+    "restart_prepare": Verb(_restart_prepare, frozenset({"seconds"}), changes=True),
     "reload": Verb(
         _reload, frozenset({"wait", "dry_run", "allow_removal", "seconds"}), changes=True
     ),

@@ -21,6 +21,7 @@ from agent.inputs import (
     MembersSeen,
     NoticesHeard,
     Nudged,
+    RestartPrepared,
     RivalsHeard,
     SettingsChanged,
     StopWished,
@@ -50,6 +51,7 @@ class World:
 
     `seeds`: the literal seeds as `host:port`, this node excluded. `notices`: what other members
     say is wrong with addresses. `remembered`: members that were known before this process began.
+    `restart_until`: a stop that is wished until then is a restart.
     """
 
     me: str
@@ -70,6 +72,7 @@ class World:
     observed: Observed = field(default_factory=Observed)
     draining: bool = False
     drain_until: float | None = None
+    restart_until: float = float("-inf")
     stopping: bool = False
     keep: bool = False
 
@@ -96,7 +99,7 @@ def fold(world: World, item: Input, now: float) -> World:
                 cluster_digest=item.cluster_digest,
                 node_digest=item.node_digest,
             )
-        case DrainWished() | StopWished():
+        case DrainWished() | RestartPrepared() | StopWished():
             return _wished(world, item)
         case MembersChanged() | ClaimsHeard() | KernelChanged() | WireAnswered() | LeaseLapsed():
             return world
@@ -106,10 +109,16 @@ def fold(world: World, item: Input, now: float) -> World:
             assert_never(item)
 
 
-def _wished(world: World, wish: DrainWished | StopWished) -> World:
-    if isinstance(wish, StopWished):
-        return replace(world, stopping=True, keep=wish.keep)
-    return replace(world, draining=wish.draining, drain_until=wish.until)
+def _wished(world: World, wish: DrainWished | RestartPrepared | StopWished) -> World:
+    match wish:
+        case DrainWished(draining, until):
+            return replace(world, draining=draining, drain_until=until)
+        case RestartPrepared(until):
+            return replace(world, restart_until=until)
+        case StopWished(keep):
+            return replace(world, stopping=True, keep=keep)
+        case _:
+            assert_never(wish)
 
 
 def _members(world: World, seen: MembersSeen, now: float) -> World:

@@ -44,7 +44,7 @@ def of_release(track: Track, sight: Sight, reason: str) -> Cause:
     me = sight.view.candidates.get(sight.me)
     if reason == "draining" and (me is None or not me.reasons):
         return Cause.DRAIN
-    return Cause.CONFIG if me is None else _of_member(me, track.egress)
+    return Cause.CONFIG if me is None else of_member(me, track.egress)
 
 
 def of_arrival(track: Track, sight: Sight) -> Cause:
@@ -63,10 +63,11 @@ def of_arrival(track: Track, sight: Sight) -> Cause:
         return Cause.NODE_LEFT
     if top.held or holder is None:
         return Cause.NODE_DEAD
-    return _of_member(holder, track.egress)
+    return of_member(holder, track.egress)
 
 
-def _of_member(member: Candidate, egress: Egress) -> Cause:
+def of_member(member: Candidate, egress: Egress) -> Cause:
+    """Why a member that is there does not keep an egress."""
     if member.reasons:
         return OF_REASON.get(member.reasons[0], Cause.HEALTH)
     match misfit(member, egress):

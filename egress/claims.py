@@ -108,6 +108,10 @@ class Claims:
         """The claim that counts."""
         return self._tops.get(ip)
 
+    def tops(self) -> list[tuple[Claim, float]]:
+        """Every claim that counts, and since when (loop seconds) the address is where it is."""
+        return [(top, self.since(ip)) for ip, top in self._tops.items()]
+
     def holder(self, ip: IP) -> str | None:
         """Who carries the address, by the claim that counts; None after a release."""
         top = self._tops.get(ip)

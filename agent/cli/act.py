@@ -1,4 +1,4 @@
-"""The commands that change where addresses are: `drain` and `undrain`."""
+"""The commands that change where addresses are: `drain`, `undrain` and `restart-prepare`."""
 
 from __future__ import annotations
 
@@ -58,3 +58,30 @@ def undrain(socket_path: str | None, *, as_json: bool) -> None:
         print_json(told)
     else:
         click.echo("may carry addresses again")
+
+
+@click.command("restart-prepare")
+@click.option(
+    "--for",
+    "seconds",
+    type=Duration(),
+    default="30s",
+    show_default=True,
+    metavar="TIME",
+    help="How soon the stop will come; 0s takes it back.",
+)
+@socket_option
+@json_option
+def restart_prepare(socket_path: str | None, seconds: float, *, as_json: bool) -> None:
+    """Make a SIGTERM within that time a restart: the addresses stay for the successor.
+
+    For the preStop of a container, whose runtime knows no other signal.
+    """
+    told = ask(socket_path, "restart_prepare", seconds=seconds)
+    if as_json:
+        print_json(told)
+    elif seconds:
+        kept = span(told["kept_seconds"])
+        click.echo(f"a stop within {span(seconds)} keeps the addresses, for {kept} from then on")
+    else:
+        click.echo("a stop hands the addresses over")

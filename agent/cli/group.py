@@ -28,8 +28,13 @@ COMMANDS = {
     "members": ("agent.cli.read:members", "List the members of the cluster."),
     "egress": ("agent.cli.read:egress", "List, show and explain egress IPs and their owners."),
     "history": ("agent.cli.history:history", "Show every move: cause, and times of its phases."),
+    "plan": ("agent.cli.plan:plan", "Show what would move, before it does."),
     "drain": ("agent.cli.act:drain", "Hand every address over and stay a member."),
     "undrain": ("agent.cli.act:undrain", "Carry addresses again."),
+    "restart-prepare": (
+        "agent.cli.act:restart_prepare",
+        "Make the next stop a restart that keeps the addresses.",
+    ),
     "config": ("agent.cli.config:config", "Check, show, compare and reload the configuration."),
     "keyring": ("agent.cli.keyring:keyring", "Show and rotate the keys of gossip."),
     "keygen": ("agent.cli.keyring:keygen", "Make a key for gossip."),

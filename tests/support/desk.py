@@ -61,6 +61,7 @@ class FakeDesk:
         self.draining = False
         self.drained = asyncio.Event()
         self.drain_seconds = None
+        self.restart_seconds = None
         self.generation = 1
         self.reloads = []
         self.unready = []
@@ -153,6 +154,10 @@ class FakeDesk:
     async def undrain(self):
         self.draining = False
         return {"draining": False}
+
+    async def restart_prepare(self, seconds):
+        self.restart_seconds = seconds
+        return {"seconds": seconds, "kept_seconds": 30.0}
 
     async def reload(self, *, trigger, wait, dry_run, allow_removal, timeout):  # noqa: ASYNC109
         self.reloads.append((trigger, wait, dry_run, allow_removal, timeout))
