@@ -56,6 +56,41 @@ def move(ip, origin, *, cause="node_dead", to="n1"):
     }
 
 
+def pictured(name):
+    return {
+        "kind": "member",
+        "name": name,
+        "present": True,
+        "left": False,
+        "unreachable": False,
+        "restarting": False,
+        "reasons": [],
+        "weight": 1.0,
+        "capacity": None,
+        "labels": {},
+        "well_seconds": 100.0,
+        "networks": [],
+        "addresses": [],
+    }
+
+
+def carried(name, ip, owner):
+    egress = {
+        "kind": "egress",
+        "name": name,
+        "ips": [ip],
+        "labels": {},
+        "expressions": [],
+        "priority": 0,
+        "failback": "delayed",
+        "pin": None,
+        "interface": None,
+        "failover": True,
+    }
+    claim = {"kind": "claim", "ip": ip, "epoch": 3, "owner": owner, "held": True, "to": None}
+    return [egress, {**claim, "seconds": 50.0}]
+
+
 class FakeDesk:
     def __init__(self):
         self.draining = False
@@ -69,6 +104,11 @@ class FakeDesk:
         self.keyed = []
         self.keyless = {}
         self.patience = 20
+        self.pictured = [
+            *map(pictured, ("n1", "n2")),
+            *carried("billing", "192.0.2.40", "n1"),
+            *carried("other", "192.0.2.99", "n2"),
+        ]
         self.moves = [move("192.0.2.40", None, cause="start"), move("192.0.2.41", "n2")]
         self.rows = [
             egress("billing", "192.0.2.40", "n1", local=True),
@@ -138,6 +178,14 @@ class FakeDesk:
             self.patience -= 1
             await asyncio.sleep(0.05)
         return {"count": len(self.moves), "moves": self.moves[count:][-limit:]}
+
+    async def picture(self):
+        rules = {"kind": "rules", "node": "n1", "seed": ""}
+        return [{**rules, "load_factor": 1.1, "failback_delay": 30.0}, *self.pictured]
+
+    def more_egresses(self, count):
+        for number in range(count):
+            self.pictured += carried(f"more-{number}", f"198.51.100.{number}", "n1")
 
     def ready(self):
         return not self.unready, list(self.unready)
