@@ -24,8 +24,9 @@ STEADY = 0.4
 STEADY_PATIENCE = 45.0
 KEPT = 10.0
 """Seconds of the past that a trial still looks at."""
-ACQUAINTED = 11.0
-"""Seconds that a daemon must have run for others to take its word for a release: it takes 10."""
+ACQUAINTED = 13.0
+"""Seconds that a daemon must have run for others to take its word for a release: it takes 10
+from the moment at which they have met."""
 AFTERWARDS = 1.0
 """Seconds of watching after the last IP has moved, and again after the fault is undone."""
 
