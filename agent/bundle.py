@@ -22,12 +22,11 @@ STRUCK = "[redacted]"
 KEY_FILE_MAX = 16384
 PART_MAX = 16 * 1024 * 1024
 """Bytes of one file in the archive; of a longer one the end is kept."""
-KEYS = re.compile(
-    r"(?<![A-Za-z0-9+/=])(?:[A-Za-z0-9+/]{22}==|[A-Za-z0-9+/]{32}|[A-Za-z0-9+/]{43}=)(?![A-Za-z0-9+/=])"
-)
+_B64 = "[A-Za-z0-9+/]"
+KEYS = re.compile(rf"(?<!{_B64})(?<!=)(?:{_B64}{{22}}==|{_B64}{{32}}|{_B64}{{43}}=)(?!{_B64})(?!=)")
 """Base64 of 16, 24 or 32 bytes, as keys are."""
 DIGEST = re.compile(r"[0-9a-f]{32}")
-"""Half of what has 32 letters is a digest in hexadecimal, and no key."""
+"""Of what has 32 letters, hexadecimal digits are a digest or a boot, and no key."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -135,9 +135,7 @@ def _key_files(path: str, parts: dict[str, Any]) -> list[str]:
 
     found = []
     match parts.get("config.json"):
-        case {"config": {"gossip": {"keyring_file": str(file)}}}:
-            found.append(file)
-        case {"gossip": {"keyring_file": str(file)}}:
+        case {"settings": {"gossip": {"keyring_file": str(file)}}}:
             found.append(file)
         case _:
             pass

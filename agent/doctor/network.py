@@ -107,12 +107,8 @@ async def ask_lan(
         async with asyncio.timeout(ASK_PATIENCE):
             replies = await lan.ask(own)
     except (KernelError, TimeoutError) as error:
-        why = "nobody knows whether addresses are there twice"
-        return [
-            Finding(
-                Severity.NOTE, "the LAN could not be asked", f"{why} ({str(error) or 'timeout'})"
-            )
-        ]
+        why = f"whether addresses are there twice is not known ({str(error) or 'timeout'})"
+        return [Finding(Severity.NOTE, "the LAN could not be asked", why)]
     finally:
         lan.close()
     macs = frozenset(link.mac for link in links)
