@@ -51,8 +51,8 @@ class Desk(Protocol):
         """The newest moves that ended on this node, the oldest of them first."""
         ...
 
-    def last_failover(self) -> Document | None:
-        """The last of them in which an address changed hands."""
+    def remarks(self) -> Document:
+        """What `status` tells people beside the contract: `last_failover`, `drain_seconds`."""
         ...
 
     async def history_after(self, count: int | None, limit: int) -> Document:

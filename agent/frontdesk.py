@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from agent.mailbox import Mailbox
     from agent.reloading import Reloading
     from agent.snapshot import Snapshot
+    from egress.model import IP
 
 TURN_PATIENCE = 5.0
 """Seconds within which the controller takes in a wish."""
@@ -76,9 +77,11 @@ class FrontDesk:
         """`history --json`."""
         return self._history.newest(limit)
 
-    def last_failover(self) -> Document | None:
-        """The last move from one node to another that ended here."""
-        return self._history.last_failover()
+    def remarks(self) -> Document:
+        """The last failover to this node, and when a drain ends."""
+        until = self._shot().world.drain_until
+        left = None if until is None else max(until - self._clock(), 0.0)
+        return {"last_failover": self._history.last_failover(), "drain_seconds": left}
 
     async def history_after(self, count: int | None, limit: int) -> Document:
         """Moves since that many, waited for; the first call is told how many there were."""
@@ -105,15 +108,22 @@ class FrontDesk:
     async def drain(self, *, wait: bool, seconds: float | None) -> Document:
         """Hand everything over and stay a member."""
         until = None if seconds is None else self._clock() + seconds
+        had = self._shot().carried
         self._mailbox.put(DrainWished(draining=True, until=until))
-        done = await self._emptied() if wait else False
+        done = await self._handed_over(had) if wait else False
         left = sorted(str(ip) for ip in self._shot().carried)
         if wait and not done:
             raise DeskError(
                 f"{len(left)} addresses are still here after {DRAIN_PATIENCE:.0f} s: no other node "
                 "can take them; 'wayout egress explain NAME' says why"
             )
-        return {"draining": True, "carried": [*left], "seconds": seconds}
+        orphaned = sorted(str(ip) for ip in self._shot().orphaned(had)) if wait else []
+        return {
+            "draining": True,
+            "carried": [*left],
+            "orphaned": [*orphaned],
+            "seconds": seconds,
+        }
 
     async def undrain(self) -> Document:
         """Be a candidate again."""
@@ -166,9 +176,16 @@ class FrontDesk:
         return await self._keyring.change(operation, key, only=node, force=force)
 
     async def _emptied(self) -> bool:
+    async def _handed_over(self, had: frozenset[IP]) -> bool:
+        """Nothing is left here, and whoever is to have the addresses has them."""
+        until = self._controller.until
         try:
             async with asyncio.timeout(DRAIN_PATIENCE):
-                await self._controller.empty()
+                await until(lambda shot: shot.world.draining)
+                # A drain that is over before it was done is not waited for.
+                await until(
+                    lambda shot: not shot.world.draining or (shot.empty and not shot.awaited(had))
+                )
         except TimeoutError:
             return False
         return True

@@ -130,8 +130,8 @@ async def _history(desk: Desk, given: Arguments) -> list[Document]:
     return desk.history(given.count("limit", HISTORY_LIMIT) or 0)
 
 
-async def _last_failover(desk: Desk, _: Arguments) -> Document:
-    return {"move": desk.last_failover()}
+async def _remarks(desk: Desk, _: Arguments) -> Document:
+    return desk.remarks()
 
 
 async def _history_after(desk: Desk, given: Arguments) -> Document:
@@ -211,7 +211,7 @@ VERBS: Mapping[str, Verb] = {
     "history": Verb(_history, frozenset({"limit"})),
     "history_after": Verb(_history_after, frozenset({"after"})),
     "picture": Verb(_picture),
-    "last_failover": Verb(_last_failover),
+    "remarks": Verb(_remarks),
     "drain": Verb(_drain, frozenset({"wait", "seconds"}), changes=True),
     "undrain": Verb(_undrain, changes=True),
     "restart_prepare": Verb(_restart_prepare, frozenset({"seconds"}), changes=True),

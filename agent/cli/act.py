@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from agent.cli.asking import ask, json_option, print_json, socket_option
+from agent.cli.asking import ask, complain, json_option, print_json, socket_option
 from agent.cli.tables import span
 
 WAIT_PATIENCE = 75.0
@@ -46,6 +46,8 @@ def drain(socket_path: str | None, seconds: float | None, *, wait: bool, as_json
     left = len(told.get("carried", ()))
     state = f"draining, {left} IPs are still here" if left else "drained, nothing is carried here"
     click.echo(f"{state}, {until}")
+    if orphaned := told.get("orphaned"):
+        complain("warning", [f"{len(orphaned)} IPs have no owner now: {', '.join(orphaned[:10])}"])
 
 
 @click.command()

@@ -65,8 +65,7 @@ def status(socket_path: str | None, *, as_json: bool) -> None:
     if as_json:
         print_json(told)
         return
-    last = ask(socket_path, "last_failover")["move"]
-    for title, text in _status_lines(told, last):
+    for title, text in _status_lines(told, ask(socket_path, "remarks")):
         click.echo(f"{title:<12}{text}")
 
 
@@ -156,14 +155,15 @@ def _print_rows(get: Callable[[], list[Answer]], *, watching: bool) -> None:
         time.sleep(WATCH_EVERY)
 
 
-def _status_lines(told: Answer, last: Answer | None) -> Iterator[tuple[str, str]]:
+def _status_lines(told: Answer, remarks: Answer) -> Iterator[tuple[str, str]]:
     node, config, counts = told["node"], told["config"], told["egress"]
     yield "node", f"{node['name']} ({node['address']}), cluster {node['cluster']}"
     yield (
         "daemon",
         f"wayout {node['version']}, pid {node['pid']}, up {span(node['uptime_seconds'])}",
     )
-    yield "state", node["state"]
+    left = remarks["drain_seconds"]
+    yield "state", node["state"] if left is None else f"{node['state']}, {span(left)} to go"
     well = "" if not node["health_score"] else f", health score {node['health_score']} (0 is well)"
     eligible = "yes" if node["eligible"] else f"no: {word(node['ineligible_reasons'])}"
     yield "eligible", f"{eligible}{well}"
@@ -178,7 +178,7 @@ def _status_lines(told: Answer, last: Answer | None) -> Iterator[tuple[str, str]
     stale = ", STALE: the files say something else" if config["stale"] else ""
     yield "config", f"generation {config['generation']}, digest {config['digest']}{stale}"
     yield "reload", _last_reload(config.get("last_reload"))
-    yield "failover", _last_failover(last)
+    yield "failover", _last_failover(remarks["last_failover"])
     for pending in config["pending_restart"]:
         yield "restart", f"needed for {pending['path']}: {word(pending.get('reason'))}"
 

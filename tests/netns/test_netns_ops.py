@@ -106,12 +106,13 @@ def test_a_death_is_in_the_history_of_who_took_over_and_stays_there(lab):
 
 def test_a_drain_is_in_the_history_of_the_heirs_as_what_it_is(lab):
     victim = busiest(lab)
+    lost = {ip for ip, owner in lab.owners("n1").items() if owner == victim}
     others = [name for name in lab.nodes if name != victim]
     done = wayout(lab, victim, "drain", "--wait")
     assert done.returncode == 0, done.stderr
 
     found = [each for name in others for each in history(lab, name) if each["from"] == victim]
-    assert found
+    assert {each["ip"] for each in found} == lost
     assert {each["cause"] for each in found} == {"drain"}
     assert max(each["total_seconds"] for each in found) < 2.0
     log = lab.file(victim, "log").read_text()
@@ -240,7 +241,7 @@ def test_a_bundle_tells_everything_but_the_key(runtime, tmp_path):
     assert {"status.json", "members.json", "egress.json", "history.json"} <= set(parts)
     assert {"config.json", "doctor.json", "host.txt", "journal.txt"} <= set(parts)
     assert json.loads(parts["status.json"])["node"]["name"] == "n1"
-    assert json.loads(parts["history.json"])
+    assert all(each["cause"] == "start" for each in json.loads(parts["history.json"]))
     assert str(keys) in parts["config.json"]
     raw = base64.b64decode(key)
     for name, text in parts.items():

@@ -147,6 +147,7 @@ def test_drain_and_undrain_act_on_the_daemon_that_is_asked(daemon, desk):
         "drained, nothing is carried here, for 30m\n"
     )
     assert (desk.draining, desk.drain_seconds) == (True, 1800.0)
+    assert "state       draining, 30m to go" in run("status", "--socket", daemon).stdout
 
     assert run("drain", "--socket", daemon).stdout == (
         "draining, 2 IPs are still here, until 'wayout undrain'\n"

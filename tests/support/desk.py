@@ -168,8 +168,9 @@ class FakeDesk:
     def history(self, limit):
         return self.moves[-limit:] if limit else []
 
-    def last_failover(self):
-        return next((each for each in reversed(self.moves) if each["from"]), None)
+    def remarks(self):
+        last = next((each for each in reversed(self.moves) if each["from"]), None)
+        return {"last_failover": last, "drain_seconds": self.drain_seconds}
 
     async def history_after(self, count, limit):
         if count is None:
