@@ -61,6 +61,7 @@ class History:
         self._failing = False
         self._news = asyncio.Condition()
         self._written = 0
+        self._failover: Document | None = None
         self.count = 0
 
     async def load(self) -> None:
@@ -75,10 +76,16 @@ class History:
             return
         self._lines.extend(found)
         self.count = self._written = len(self._lines)
+        told = (history.read(each) for each in reversed(found))
+        self._failover = next(filter(history.failover, told), None)
 
     async def add(self, entries: Iterable[Document]) -> None:
         """These moves are over; never waits for the disk."""
-        lines = [history.line(each) for each in entries]
+        lines = []
+        for each in entries:
+            lines.append(history.line(each))
+            if history.failover(each):
+                self._failover = each
         if not lines:
             return
         self._lines.extend(lines)
@@ -93,8 +100,7 @@ class History:
 
     def last_failover(self) -> Document | None:
         """The last one in which an address changed hands."""
-        told = (history.read(each) for each in reversed(self._lines))
-        return next(filter(history.failover, told), None)
+        return self._failover
 
     async def after(self, count: int, patience: float, limit: int) -> list[Document]:
         """Moves since `count` was what it says, as soon as there are any; none after a while."""

@@ -5,6 +5,7 @@ It remembers what it said last, so that nothing is said twice.
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 import structlog
@@ -16,10 +17,14 @@ from egress.model import Bind, Unbind
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from agent.desk import Document
     from agent.historyfile import History
     from agent.metrics import Metrics
     from egress.decision import Condition, Decision, Move, Phase
     from egress.model import IP, Outcome
+
+SLICE = 64
+"""Moves that are told in one go: some milliseconds."""
 
 log = structlog.get_logger("wayout.egress")
 
@@ -48,8 +53,12 @@ class Journal:
         self._staged(decision.phases)
 
     async def _moved(self, moves: tuple[Move, ...], now: float, wall: float) -> None:
-        ours = []
-        for move in moves:
+        ours: list[Document] = []
+        for number, move in enumerate(moves, 1):
+            if number % SLICE == 0:
+                await self._kept.add(ours)
+                ours = []
+                await asyncio.sleep(0)
             if move.to not in {None, self._me}:
                 # The heir counts the move and knows how long it took.
                 log.info(

@@ -11,6 +11,7 @@ import click
 
 from agent.cli.asking import ask, ask_rows, json_option, print_json, socket_option
 from agent.cli.tables import WATCH_EVERY, Column, age, draw, show, span, watch, word
+from agent.client import ClientError, call
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -65,7 +66,7 @@ def status(socket_path: str | None, *, as_json: bool) -> None:
     if as_json:
         print_json(told)
         return
-    for title, text in _status_lines(told, ask(socket_path, "remarks")):
+    for title, text in _status_lines(told, _remarks(socket_path)):
         click.echo(f"{title:<12}{text}")
 
 
@@ -155,6 +156,14 @@ def _print_rows(get: Callable[[], list[Answer]], *, watching: bool) -> None:
         time.sleep(WATCH_EVERY)
 
 
+def _remarks(socket_path: str | None) -> Answer:
+    """What is said beside the contract; a daemon that is older than this command has nothing."""
+    try:
+        return call(socket_path, "remarks")
+    except ClientError:
+        return {}
+
+
 def _status_lines(told: Answer, remarks: Answer) -> Iterator[tuple[str, str]]:
     node, config, counts = told["node"], told["config"], told["egress"]
     yield "node", f"{node['name']} ({node['address']}), cluster {node['cluster']}"
@@ -162,7 +171,7 @@ def _status_lines(told: Answer, remarks: Answer) -> Iterator[tuple[str, str]]:
         "daemon",
         f"wayout {node['version']}, pid {node['pid']}, up {span(node['uptime_seconds'])}",
     )
-    left = remarks["drain_seconds"]
+    left = remarks.get("drain_seconds")
     yield "state", node["state"] if left is None else f"{node['state']}, {span(left)} to go"
     well = "" if not node["health_score"] else f", health score {node['health_score']} (0 is well)"
     eligible = "yes" if node["eligible"] else f"no: {word(node['ineligible_reasons'])}"
@@ -178,7 +187,8 @@ def _status_lines(told: Answer, remarks: Answer) -> Iterator[tuple[str, str]]:
     stale = ", STALE: the files say something else" if config["stale"] else ""
     yield "config", f"generation {config['generation']}, digest {config['digest']}{stale}"
     yield "reload", _last_reload(config.get("last_reload"))
-    yield "failover", _last_failover(remarks["last_failover"])
+    if "last_failover" in remarks:
+        yield "failover", _last_failover(remarks["last_failover"])
     for pending in config["pending_restart"]:
         yield "restart", f"needed for {pending['path']}: {word(pending.get('reason'))}"
 
