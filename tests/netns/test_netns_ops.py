@@ -104,6 +104,25 @@ def test_a_death_is_in_the_history_of_who_took_over_and_stays_there(lab):
     assert history(lab, taker)[: len(before)] == before
 
 
+def test_what_a_plan_says_is_what_a_death_does(lab):
+    victim = busiest(lab)
+    other = next(name for name in lab.nodes if name != victim)
+    said = wayout(lab, other, "plan", "--without", victim, "--json")
+    assert said.returncode == 0, said.stderr
+    planned = json.loads(said.stdout)
+    before = lab.owners(other)
+
+    faults.kill(lab, victim)
+    after = lab.settle(members=False)
+
+    moves = {each["ip"]: (each["from"], each["to"]) for each in planned["moves"]}
+    assert moves == {ip: (victim, after[ip]) for ip, owner in before.items() if owner == victim}
+    assert planned["unassigned"] == []
+    assert planned["load"] == {
+        name: list(after.values()).count(name) for name in lab.nodes if name != victim
+    }
+
+
 def test_a_drain_is_in_the_history_of_the_heirs_as_what_it_is(lab):
     victim = busiest(lab)
     lost = {ip for ip, owner in lab.owners("n1").items() if owner == victim}
