@@ -100,7 +100,7 @@ def test_a_death_is_in_the_history_of_who_took_over_and_stays_there(lab):
     before = history(lab, taker)
     assert "failover    " in wayout(lab, taker, "status").stdout
     faults.restart(lab, taker)
-    eventually(lambda: answers(lab, taker))
+    eventually(lambda: answers(lab, taker), 20.0)
     assert history(lab, taker)[: len(before)] == before
 
 
@@ -113,6 +113,7 @@ def test_what_a_plan_says_is_what_a_death_does(lab):
     before = lab.owners(other)
 
     faults.kill(lab, victim)
+    eventually(lambda: not {victim, None} & set(lab.owners(other).values()))
     after = lab.settle(members=False)
 
     moves = {each["ip"]: (each["from"], each["to"]) for each in planned["moves"]}
