@@ -284,10 +284,11 @@ class _Builder:
         hands: tuple[Netlink, Segments, Keeper],
     ) -> Parts:
         kernel, lan, keeper = hands
+        publisher = Publisher(start.me, node, self._claims)
         return Parts(
             mailbox=self._mailbox,
             membership=membership,
-            publisher=Publisher(start.me, node, self._claims),
+            publisher=publisher,
             isolation=Isolation(
                 burst=lambda now: node.perform(node.machine.burst(now)),
                 knock=self._gateway.knock,
@@ -300,7 +301,7 @@ class _Builder:
             moves=self._moves,
             metrics=self._metrics,
             records=records,
-            journal=Journal(start.me, self._metrics, self._history),
+            journal=Journal(start.me, self._metrics, self._history, publisher.moves),
             gateways=_gateways,
             clock=self._clock,
             wall=time.time,

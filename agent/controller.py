@@ -24,6 +24,7 @@ from agent.inputs import (
     LeaseLapsed,
     MembersChanged,
     MembersSeen,
+    MovesHeard,
     Nudged,
     RivalsHeard,
     WireAnswered,
@@ -145,6 +146,8 @@ class Controller:
                 parts.metrics.lease_lapsed(len(bindings))
             case RivalsHeard(macs):
                 parts.moves.rivalled(macs, now)
+            case MovesHeard(entries):
+                parts.journal.heard(entries)
             case MembersChanged():
                 item = parts.membership.seen()
             case _:

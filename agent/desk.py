@@ -48,7 +48,7 @@ class Desk(Protocol):
         ...
 
     def history(self, limit: int) -> list[Document]:
-        """The newest moves that ended on this node, the oldest of them first."""
+        """The newest moves, the oldest of them first."""
         ...
 
     def remarks(self) -> Document:

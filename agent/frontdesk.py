@@ -78,7 +78,7 @@ class FrontDesk:
         return self._history.newest(limit)
 
     def remarks(self) -> Document:
-        """The last failover to this node, and when a drain ends."""
+        """The last failover, and when a drain ends."""
         until = self._shot().world.drain_until
         left = None if until is None else max(until - self._clock(), 0.0)
         return {"last_failover": self._history.last_failover(), "drain_seconds": left}

@@ -155,7 +155,7 @@ class HttpServer:
         return await _json(self._desk.egress_list())
 
     async def history(self) -> Reply:
-        """The newest moves that ended here."""
+        """The newest moves."""
         return await _json(self._desk.history(HISTORY_LIMIT))
 
     async def config(self) -> Reply:

@@ -15,13 +15,15 @@ from egress.decision import Kind
 from egress.model import Bind, Unbind
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from agent.desk import Document
     from agent.historyfile import History
     from agent.metrics import Metrics
     from egress.decision import Condition, Decision, Move, Phase
     from egress.model import IP, Outcome
+
+    Tell = Callable[[Sequence[Document], float], None]
 
 SLICE = 64
 """Moves that are told in one go: some milliseconds."""
@@ -32,8 +34,10 @@ log = structlog.get_logger("wayout.egress")
 class Journal:
     """Owned by the controller."""
 
-    def __init__(self, me: str, metrics: Metrics, kept: History) -> None:
+    def __init__(self, me: str, metrics: Metrics, kept: History, tell: Tell) -> None:
         self._me = me
+        self._tell = tell
+        self._heard: list[Document] = []
         self._metrics = metrics
         self._kept = kept
         self._conditions: Mapping[IP, Condition] = {}
@@ -41,6 +45,8 @@ class Journal:
 
     async def decided(self, decision: Decision, now: float, wall: float) -> None:
         """What changed in what an operator should know."""
+        heard, self._heard = self._heard, []
+        await self._kept.add(heard)
         await self._moved(decision.moves, now, wall)
         for ip, condition in decision.conditions.items():
             if self._conditions.get(ip) != condition:
@@ -52,11 +58,20 @@ class Journal:
         self._conditions = dict(decision.conditions)
         self._staged(decision.phases)
 
+    def heard(self, entries: Iterable[Document]) -> None:
+        """Moves that ended elsewhere; they are kept with the next decision."""
+        self._heard += entries
+
+    async def _keep(self, ours: list[Document], now: float) -> None:
+        if ours:
+            self._tell(ours, now)
+            await self._kept.add(ours)
+
     async def _moved(self, moves: tuple[Move, ...], now: float, wall: float) -> None:
         ours: list[Document] = []
         for number, move in enumerate(moves, 1):
             if number % SLICE == 0:
-                await self._kept.add(ours)
+                await self._keep(ours, now)
                 ours = []
                 await asyncio.sleep(0)
             if move.to not in {None, self._me}:
@@ -74,7 +89,7 @@ class Journal:
             times = {**took, "total": sum(took.values())} if move.to is not None else {}
             self._metrics.move_finished(move.cause.value, times)
             ours.append(history.entry(move, now, wall))
-        await self._kept.add(ours)
+        await self._keep(ours, now)
 
     def _staged(self, phases: Mapping[IP, Phase]) -> None:
         if phases is self._phases:

@@ -19,6 +19,7 @@ from agent.inputs import (
     LeaseLapsed,
     MembersChanged,
     MembersSeen,
+    MovesHeard,
     NoticesHeard,
     Nudged,
     RestartPrepared,
@@ -103,7 +104,7 @@ def fold(world: World, item: Input, now: float) -> World:
             return _wished(world, item)
         case MembersChanged() | ClaimsHeard() | KernelChanged() | WireAnswered() | LeaseLapsed():
             return world
-        case RivalsHeard() | GatewayAnswered() | Nudged():
+        case RivalsHeard() | GatewayAnswered() | MovesHeard() | Nudged():
             return world
         case _:
             assert_never(item)

@@ -1,4 +1,4 @@
-"""The command `history`: every move that ended on this node, with its cause and its times."""
+"""The command `history`: every move, with its cause and its times."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ AGAIN = 1.0
 @socket_option
 @json_option
 def history(socket_path: str | None, limit: int, *, follow: bool, as_json: bool) -> None:
-    """Show the moves that ended on this node: cause, and milliseconds of each phase.
+    """Show every move: cause, and milliseconds of each phase.
 
     With --follow, --json prints one move on a line.
     """

@@ -202,9 +202,10 @@ def _last_reload(last: Answer | None) -> str:
 
 def _last_failover(last: Answer | None) -> str:
     if last is None:
-        return "none to this node yet"
+        return "none yet"
     return (
-        f"{last['ip']} from {last['from']} {age(last['at'])} ago, {last['cause']}, "
+        f"{last['ip']} from {last['from']} to {last['to']} {age(last['at'])} ago, "
+        f"{last['cause']}, "
         f"took {last['total_seconds'] * 1000:.0f} ms"
     )
 

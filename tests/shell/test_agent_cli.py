@@ -83,9 +83,9 @@ def test_status_tells_the_last_failover(daemon, desk):
     desk.moves.clear()
     nothing = run("status", "--socket", daemon).stdout
 
-    assert "failover    192.0.2.41 from n2 " in shown
+    assert "failover    192.0.2.41 from n2 to n1 " in shown
     assert ", node_dead, took 565 ms" in shown
-    assert "failover    none to this node yet" in nothing
+    assert "failover    none yet" in nothing
 
 
 def test_history_shows_cause_and_milliseconds_of_each_phase(daemon):

@@ -7,6 +7,7 @@ from time import perf_counter
 import pytest
 from structlog.testing import capture_logs
 
+from agent import history
 from agent.historyfile import History
 from agent.journal import Journal
 from agent.metrics import Metrics
@@ -48,8 +49,13 @@ def kept(tmp_path):
 
 
 @pytest.fixture
-def journal(metrics, kept):
-    return Journal("a", metrics, kept)
+def told():
+    return []
+
+
+@pytest.fixture
+def journal(metrics, kept, told):
+    return Journal("a", metrics, kept, lambda entries, _now: told.extend(entries))
 
 
 def counted(metrics, name):
@@ -90,6 +96,18 @@ async def test_an_address_that_went_to_nobody_is_kept_and_took_no_time(journal, 
     (entry,) = kept.newest(10)
     assert (entry["from"], entry["to"], entry["cause"]) == ("a", None, "partition")
     assert counted(metrics, "wayout_failover_seconds_count") == {}
+
+
+async def test_what_ended_here_is_told_to_the_others_and_what_they_tell_is_kept(
+    journal, metrics, kept, told
+):
+    elsewhere = {**history.entry(move(), 2.0, 1.7e9), "ip": "192.0.2.99", "to": "c"}
+    journal.heard([elsewhere])
+    await journal.decided(decision([move(), move("a", "c", Cause.DRAIN)]), 2.0, 1.7e9)
+
+    assert [(each["ip"], each["to"]) for each in told] == [("192.0.2.40", "a")]
+    assert [each["ip"] for each in kept.newest(10)] == ["192.0.2.99", "192.0.2.40"]
+    assert counted(metrics, "wayout_moves_total") == {'wayout_moves_total{cause="node_dead"}': 1.0}
 
 
 async def test_a_condition_is_said_when_it_comes_and_when_it_goes(journal):
