@@ -19,11 +19,11 @@ from agent.gateway import Gateway
 from agent.historyfile import History
 from agent.inputs import LeaseLapsed, RivalsHeard
 from agent.isolation import Isolation
+from agent.journal import Journal
 from agent.keys import words
 from agent.keys.desk import KeyDesk
 from agent.keys.ring import Keys
 from agent.keys.rotation import Rotation
-from agent.journal import Journal
 from agent.listeners import Listeners
 from agent.mailbox import Mailbox
 from agent.membership import Membership
@@ -177,9 +177,7 @@ class _Builder:
         controller, keeper, lan = self._ownership(kernel, address, membership, node, records)
         reloading = self._reloading(controller, node, seeds, address.host)
         keyring = KeyDesk(self._rotation, lambda: self._reloader.settings)
-        desk = FrontDesk(
-            controller, self._mailbox, reloading, keyring, self._history, address.host
-        )
+        desk = FrontDesk(controller, self._mailbox, reloading, keyring, self._history, address.host)
         await self._listen(desk)
         return House(
             began=self._began,

@@ -14,8 +14,8 @@ from agent.inputs import DrainWished, RestartPrepared
 if TYPE_CHECKING:
     from agent.controller import Controller
     from agent.desk import Document
-    from agent.keys.desk import KeyDesk
     from agent.historyfile import History
+    from agent.keys.desk import KeyDesk
     from agent.mailbox import Mailbox
     from agent.reloading import Reloading
     from agent.snapshot import Snapshot
@@ -175,7 +175,6 @@ class FrontDesk:
         """Add, use or remove a key."""
         return await self._keyring.change(operation, key, only=node, force=force)
 
-    async def _emptied(self) -> bool:
     async def _handed_over(self, had: frozenset[IP]) -> bool:
         """Nothing is left here, and whoever is to have the addresses has them."""
         until = self._controller.until

@@ -32,7 +32,7 @@ CLAIMS_KIND = 32
 """Kind number of claims among our own messages."""
 NOTICES_KIND = 33
 """Kind number of notices: all that the sender has to say, replacing what it said before."""
-MOVES_KIND = 34
+MOVES_KIND = 36
 """Kind number of finished moves, told by the member on which they ended."""
 REMINDER = 60.0
 """Seconds between two warnings that somebody speaks another version."""

@@ -39,13 +39,13 @@ def entries(draw):
 def test_moves_survive_the_wire_in_pages_that_fit(told):
     pages = list(news.pages(told, PAGE_BYTES))
 
-    packed = [own.unpack(own.pack(34, page))[1] for page in pages]
+    packed = [own.unpack(own.pack(36, page))[1] for page in pages]
     found = [each for page in packed for each in news.read(page, "a")]
     assert [each | {"total_seconds": 0} for each in found] == [
         each | {"total_seconds": 0} for each in told
     ]
     assert all(history.read(history.line(each)) == each for each in found)
-    assert all(len(own.pack(34, page)) < PAGE_BYTES + 16 or len(page) == 1 for page in pages)
+    assert all(len(own.pack(36, page)) < PAGE_BYTES + 16 or len(page) == 1 for page in pages)
 
 
 def test_nobody_tells_what_ended_on_another():
