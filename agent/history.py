@@ -42,7 +42,7 @@ def phases(move: Move) -> dict[str, float]:
 
 def entry(move: Move, now: float, wall: float) -> Document:
     """A move as `history --json` shows it; `wall` is the Unix time of `now`."""
-    took = phases(move)
+    took = {name: round(seconds, 6) for name, seconds in phases(move).items()}
     ended = move.announced if move.announced is not None else move.bound
     return {
         "at": stamp(wall - max(now - ended, 0.0)),
@@ -51,7 +51,7 @@ def entry(move: Move, now: float, wall: float) -> Document:
         "from": move.origin,
         "to": move.to,
         "cause": move.cause.value,
-        "phases": {f"{name}_seconds": round(seconds, 6) for name, seconds in took.items()},
+        "phases": {f"{name}_seconds": seconds for name, seconds in took.items()},
         "total_seconds": round(sum(took.values()), 6),
     }
 
