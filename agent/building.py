@@ -16,6 +16,8 @@ from agent import derived, interfaces, security, wiring
 from agent.controller import Controller, Parts
 from agent.frontdesk import FrontDesk
 from agent.gateway import Gateway
+from agent.health.probes import Senses
+from agent.health.runner import Health
 from agent.historyfile import History
 from agent.inputs import LeaseLapsed, RivalsHeard
 from agent.isolation import Isolation
@@ -35,11 +37,12 @@ from agent.records import Records
 from agent.reloading import Reloading, Told
 from agent.seeds import Seeds
 from agent.statefile import StateFile
-from agent.subscribers import Gossip, Logging, Worldly
+from agent.subscribers import Checks, Gossip, Logging, Worldly
 from agent.world import World
 from config.addresses import Auto
 from config.transaction import Reloader
 from config.triggers import Poll, Reloads
+from egress import placement
 from egress.claims import Claims
 from egress.decision import Timing
 from egress.keeper import Keeper
@@ -52,6 +55,7 @@ from gossip.node import Node
 from gossip.peer import Address
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from contextlib import AsyncExitStack
     from pathlib import Path
 
@@ -87,6 +91,7 @@ class House:
     lan: Segments
     keeper: Keeper
     gateway: Gateway
+    health: Health
     node: Node
     controller: Controller
     seeds: Seeds
@@ -186,6 +191,7 @@ class _Builder:
             lan=lan,
             keeper=keeper,
             gateway=self._gateway,
+            health=self._health,
             node=node,
             controller=controller,
             seeds=seeds,
@@ -254,6 +260,7 @@ class _Builder:
         )
         self._doors.callback(lan.close)
         self._gateway = Gateway(lan, _gateways, self._mailbox)
+        self._health = self._checks(lambda: controller.world, lan)
         lease = settings.egress.lease
         keeper = Keeper(kernel, lease, lambda gone: put(LeaseLapsed(gone)), others=[lan])
         literal = wiring.literal_seeds(settings)
@@ -268,10 +275,22 @@ class _Builder:
             remembered=records.state.members,
             draining=draining,
             drain_until=until,
+            fitness=self._health.fitness,
         )
         parts = self._parts(start, membership, node, records, (kernel, lan, keeper))
         controller = Controller(start, parts, records.state.bound)
         return controller, keeper, lan
+
+    def _checks(self, world: Callable[[], World], lan: Segments) -> Health:
+        senses = Senses(
+            links=lambda: placement.usable(world().observed, wiring.scope(world().settings)),
+            interfaces=lambda: world().observed.interfaces,
+            gateways=_gateways,
+            lan=lan,
+        )
+        health = Health(senses, self._mailbox, self._metrics, self._rng)
+        health.configure(self._settings.health)
+        return health
 
     def _parts(
         self,
@@ -313,6 +332,7 @@ class _Builder:
         reloader = self._reloader
         reloader.subscribe(Worldly(self._mailbox, reloader, lambda: controller.world))
         reloader.subscribe(Logging())
+        reloader.subscribe(Checks(self._health))
         reloader.subscribe(Gossip(node, seeds, self._clock))
         told = Told(reloader, self._notifier, self._metrics)
         reloads = Reloads(told)

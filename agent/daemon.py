@@ -90,6 +90,7 @@ def _parts(house: House, notifier: Notifier) -> dict[str, Awaitable[None]]:
         "seeds": house.seeds.run(house.found),
         "announcements": house.lan.run(),
         "gateway": house.gateway.run(),
+        "health": house.health.run(),
         "records": house.records.run(),
         "history": house.history.run(),
         "reloading": house.reloading.run(),

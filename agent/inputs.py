@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from agent.desk import Document
+    from agent.health.board import Fitness
     from agent.notices import Notice
     from config.schema.settings import Settings
     from egress.model import IP, Binding, Claim, Reply
@@ -131,6 +132,13 @@ class RivalsHeard:
 
 
 @dataclass(frozen=True, slots=True)
+class HealthSeen:
+    """What the health checks of this node come to."""
+
+    fitness: Fitness
+
+
+@dataclass(frozen=True, slots=True)
 class SettingsChanged:
     """A configuration was committed, and the digests that it goes by."""
 
@@ -181,6 +189,7 @@ Input = (
     | WireAnswered
     | LeaseLapsed
     | RivalsHeard
+    | HealthSeen
     | SettingsChanged
     | DrainWished
     | RestartPrepared

@@ -55,6 +55,7 @@ class Outlook:
         self._places: Mapping[IP, Placement] = {}
         self.view: View | None = None
         self.own: Facts | None = None
+        self._well_since: float | None = None
 
     @property
     def again(self) -> float:
@@ -75,7 +76,7 @@ class Outlook:
         )
         own = wiring.own_facts(at, reasons)
         wanted, placed = self._wanted(at, now)
-        candidates = _muted(world.candidates(at, own), stance.mute)
+        candidates = _muted(world.candidates(at, own, self._well(own, now)), stance.mute)
         rules = wiring.rules(at.settings)
         assignments = await self._elected(self._election, wanted, candidates, rules, now)
         view = View(
@@ -99,6 +100,14 @@ class Outlook:
         self.own = own
         self._sources = (at, stance, self._claims.version)
         return self.view, own
+
+    def _well(self, own: Facts, now: float) -> float:
+        """Since when this node is well, as the others see it: they hear of it about now."""
+        if own.reasons:
+            self._well_since = None
+        elif self._well_since is None:
+            self._well_since = now
+        return now if self._well_since is None else self._well_since
 
     async def _ahead(
         self,

@@ -182,4 +182,4 @@ def own_reasons(world: World, *, fenced: bool, damped: bool, unready: Sequence[s
         (bool(unready), "starting"),
         (bool(links) and not any(link.carrier for link in links), "no_carrier"),
     ]
-    return [reason for holds, reason in claims if holds]
+    return [*(reason for holds, reason in claims if holds), *world.fitness.reasons]

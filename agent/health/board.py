@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from agent.health.verdict import Result
     from config.schema.health import CheckEntry, HealthSection
 
-FAILED = "check"
+FAILED = "unhealthy"
 DAMPED = "damped"
 """First words of a reason; the name of the check follows after a colon."""
 REASONS_MAX = 3
@@ -61,8 +61,12 @@ class Board:
 
     def configure(self, section: HealthSection) -> None:
         """Follow the settings: a check that is asked as before keeps all that is known of it."""
-        damping = section.damping
-        self._policy = Policy(damping.half_life, damping.suppress, damping.reuse, damping.longest)
+        self._policy = Policy(
+            half_life=section.damping_half_life,
+            suppress=section.damping_suppress,
+            reuse=section.damping_reuse,
+            longest=section.damping_longest,
+        )
         kept: dict[str, Verdict] = {}
         for name, check in section.checks.items():
             before = self._checks.get(name)
@@ -125,7 +129,8 @@ def asked(check: CheckEntry) -> CheckEntry:
 
 def largest(section: HealthSection) -> tuple[str, ...]:
     """The longest reasons that these checks can ever give, to keep room for them."""
-    found = [f"{DAMPED}:{name}" for name, each in section.checks.items() if _decides(each)]
+    longer = max(FAILED, DAMPED, key=len)
+    found = [f"{longer}:{name}" for name, each in section.checks.items() if _decides(each)]
     return tuple(sorted(found, key=len, reverse=True)[:REASONS_MAX])
 
 

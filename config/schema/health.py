@@ -200,25 +200,29 @@ class CheckEntry(Section):
         return self
 
 
-class DampingSection(Section):
-    """How a node that keeps failing and recovering is kept from being given anything (RFC 2439)."""
+class HealthSection(Section):
+    """What a node checks of itself before it calls itself fit; damping is after RFC 2439."""
 
-    half_life: Annotated[
+    checks: Annotated[
+        Named[Annotated[str, CHECK_NAME], CheckEntry],
+        Option(G, DYNAMIC, "The checks by name; a node that fails one carries nothing."),
+    ] = nothing()
+    damping_half_life: Annotated[
         float,
         duration("1s", "1h"),
         Option(G, DYNAMIC, "After so long half of the penalty for failures is forgotten."),
     ] = 60.0
-    suppress: Annotated[
+    damping_suppress: Annotated[
         float,
         number(1, 100),
         Option(G, DYNAMIC, "Penalty (1 for each failure) above which a check is not believed."),
     ] = 3.0
-    reuse: Annotated[
+    damping_reuse: Annotated[
         float,
         number(0.1, 100),
         Option(G, DYNAMIC, "Penalty below which it is believed again."),
     ] = 1.0
-    longest: Annotated[
+    damping_longest: Annotated[
         float,
         duration("1s", "1d"),
         Option(G, DYNAMIC, "Longest time that a check is not believed after its last failure."),
@@ -226,22 +230,10 @@ class DampingSection(Section):
 
     @model_validator(mode="after")
     def _ordered(self) -> Self:
-        if self.reuse >= self.suppress:
+        reuse, suppress = self.damping_reuse, self.damping_suppress
+        if reuse >= suppress:
             refuse(
-                f"has reuse {self.reuse:g}, not below suppress {self.suppress:g}",
-                "write a smaller reuse",
+                f"has damping_reuse {reuse:g}, not below damping_suppress {suppress:g}",
+                "write a smaller damping_reuse",
             )
         return self
-
-
-class HealthSection(Section):
-    """What a node checks of itself before it calls itself fit."""
-
-    checks: Annotated[
-        Named[Annotated[str, CHECK_NAME], CheckEntry],
-        Option(G, DYNAMIC, "The checks by name; a node that fails one carries nothing."),
-    ] = nothing()
-    damping: Annotated[
-        DampingSection,
-        Option(G, DYNAMIC, "How a node that keeps failing and recovering is held back."),
-    ] = DampingSection()

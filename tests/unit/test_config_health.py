@@ -54,10 +54,10 @@ def test_a_mistake_says_what_to_write(check: dict[str, object], words: str) -> N
 
 
 def test_reuse_must_be_below_suppress() -> None:
-    damping = {"suppress": 2, "reuse": 2}
+    damping = {"damping_suppress": 2, "damping_reuse": 2}
 
-    with pytest.raises(ValidationError, match="write a smaller reuse"):
-        Settings.model_validate({"version": 1, "health": {"damping": damping}})
+    with pytest.raises(ValidationError, match="write a smaller damping_reuse"):
+        Settings.model_validate({"version": 1, "health": damping})
 
 
 def test_what_was_read_can_be_read_again() -> None:
