@@ -6,6 +6,8 @@ Not in the pool of the loop: a few of them would fill it, and everything else wo
 from __future__ import annotations
 
 import asyncio
+import os
+import ssl
 import threading
 from contextlib import suppress
 from dataclasses import dataclass
@@ -15,6 +17,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 T = TypeVar("T")
+
+
+def told(error: OSError | ValueError) -> str:
+    """An error in few words, without its number and the address that the check names anyway."""
+    number = error.errno if isinstance(error, OSError) else None
+    # TLS has numbers of its own, and so has a failed look-up of a name, below zero.
+    if number is not None and number > 0 and not isinstance(error, ssl.SSLError):
+        return os.strerror(number)
+    return getattr(error, "strerror", None) or str(error) or type(error).__name__
 
 
 class StuckError(Exception):

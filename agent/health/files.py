@@ -6,7 +6,7 @@ import os
 import time
 from typing import TYPE_CHECKING
 
-from agent.health.aside import Aside, StuckError
+from agent.health.aside import Aside, StuckError, told
 from agent.health.verdict import Result, failed, passed
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def examine(check: CheckEntry, wall: float) -> Result:
     except FileNotFoundError:
         return passed() if check.absent else failed("does not exist")
     except OSError as error:
-        return failed(error.strerror or str(error))
+        return failed(told(error))
     return passed()
 
 

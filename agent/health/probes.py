@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, assert_never
 
 from agent.health import web
-from agent.health.aside import StuckError
+from agent.health.aside import StuckError, told
 from agent.health.files import FileLook
 from agent.health.names import Names
 from agent.health.program import Program
@@ -123,7 +123,7 @@ async def _tcp(check: CheckEntry, names: Names) -> Result:
     except TimeoutError:
         return failed(f"no connection in {check.timeout:g} s")
     except (OSError, ValueError) as error:
-        return failed(getattr(error, "strerror", "") or str(error))
+        return failed(told(error))
 
 
 async def _connected(addresses: Sequence[str], port: int) -> Result:

@@ -12,6 +12,7 @@ import signal
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from agent.health.aside import told
 from agent.health.verdict import failed, passed
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ class Program:
             )
         except (OSError, ValueError) as error:
             output.close()
-            return failed(f"cannot be started: {getattr(error, 'strerror', '') or error}")
+            return failed(f"cannot be started: {told(error)}")
         output.opened()
         try:
             return await _ended(self._process, output, patience)

@@ -40,7 +40,7 @@ log = structlog.get_logger("wayout.health")
 
 
 class Health:
-    """Part of the daemon; `fitness` is what it last told."""
+    """Part of the daemon; `fitness` is where the node stands by the last results."""
 
     def __init__(self, senses: Senses, mailbox: Mailbox, metrics: Metrics, rng: Random) -> None:
         self._senses = senses
@@ -54,6 +54,7 @@ class Health:
         self._news = asyncio.Event()
         self._damped: frozenset[str] = frozenset()
         self.fitness: Fitness = self._board.fitness(0.0)
+        self._told = self.fitness
 
     def configure(self, section: HealthSection) -> None:
         """Follow the settings from now on; what did not change is left alone."""
@@ -118,9 +119,10 @@ class Health:
             log.info("health.check_believed", check=name)
         self._damped = damped
         self._metrics.checks({each.name: each.state for each in fitness.checks})
-        if quiet(fitness) != quiet(self.fitness) or fitness.awaited:
-            self._mailbox.put(HealthSeen(fitness))
         self.fitness = fitness
+        if quiet(fitness) != quiet(self._told):
+            self._told = fitness
+            self._mailbox.put(HealthSeen(fitness))
 
 
 async def _guarded(ask: Prober, patience: float) -> Result:

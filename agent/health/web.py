@@ -7,7 +7,7 @@ import socket
 import ssl
 from typing import TYPE_CHECKING
 
-from agent.health.aside import StuckError
+from agent.health.aside import StuckError, told
 from agent.health.verdict import failed, passed
 
 if TYPE_CHECKING:
@@ -40,8 +40,12 @@ async def ask(check: CheckEntry, names: Names, patience: float) -> Result:
         return failed("an earlier look-up of the name still hangs")
     except TimeoutError:
         return failed(f"no answer in {patience:g} s")
-    except (aiohttp.ClientError, OSError, ValueError) as error:
+    except aiohttp.ClientConnectorError as error:
+        return failed(told(error.os_error))
+    except aiohttp.ClientError as error:
         return failed(str(error) or type(error).__name__)
+    except (OSError, ValueError) as error:
+        return failed(told(error))
 
 
 async def _judged(check: CheckEntry, status: int, content: StreamReader) -> Result:
