@@ -318,7 +318,9 @@ class _Builder:
             moves=self._moves,
             metrics=self._metrics,
             records=records,
-            journal=Journal(start.me, self._metrics, self._history, publisher.moves),
+            journal=Journal(
+                start.me, self._metrics, self._history, publisher.moves, kernel.remover
+            ),
             gateways=_gateways,
             clock=self._clock,
             wall=time.time,

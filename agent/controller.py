@@ -128,6 +128,7 @@ class Controller:
         parts.publisher.claims(self._dated(decision.publish), now)
         parts.publisher.state()
         self._ask(decision.asks)
+        parts.journal.removed(decision.restores)
         await self._act(view, decision)
         await self._report(view, own, decision)
 
@@ -143,6 +144,7 @@ class Controller:
                 parts.moves.heard(replies, now)
             case LeaseLapsed(bindings):
                 parts.moves.lapsed(bindings, now)
+                self._know(self._known.difference(bindings))
                 parts.metrics.lease_lapsed(len(bindings))
             case RivalsHeard(macs):
                 parts.moves.rivalled(macs, now)
@@ -237,7 +239,7 @@ class Controller:
         self._rest = () if late or steps else sources
         if not steps:
             return
-        outcome = await self._apply(steps)
+        outcome = await self._apply(steps, decision.bind_by)
         self._remember(outcome)
         now = parts.clock()
         parts.publisher.claims(parts.moves.applied(outcome, now, parts.wall()), now)
@@ -256,7 +258,7 @@ class Controller:
             found = self._world.observed.bound
             self._parts.keeper.adopt(each for each in found if each.ours and each.binding in wanted)
 
-    async def _apply(self, steps: Sequence[Step]) -> Outcome:
+    async def _apply(self, steps: Sequence[Step], bind_by: Mapping[Binding, float]) -> Outcome:
         """Under the keeper's lock if it releases: a renewal under way would bring it back."""
         parts = self._parts
         keeper = parts.keeper
@@ -267,7 +269,12 @@ class Controller:
         async with keeper.still() if releases else contextlib.nullcontext():
             keeper.drop(releases)
             outcome = await apply(
-                steps, parts.kernel, parts.lan, lease=lease, patience=APPLY_PATIENCE
+                steps,
+                parts.kernel,
+                parts.lan,
+                lease=lease,
+                patience=APPLY_PATIENCE,
+                bind_by=bind_by,
             )
         bound = [step.binding for step in outcome.done if isinstance(step, Bind)]
         keeper.hold(bound, since=since)
@@ -277,7 +284,9 @@ class Controller:
         """Note on disk what is ours, so that it is known as such when its mark is stripped."""
         bound = {step.binding for step in outcome.done if isinstance(step, Bind)}
         gone = {step.binding for step in outcome.done if isinstance(step, Unbind)}
-        known = (self._known | bound) - gone
+        self._know((self._known | bound) - gone)
+
+    def _know(self, known: frozenset[Binding]) -> None:
         if known != self._known:
             self._known = known
             self._parts.records.bound(known)

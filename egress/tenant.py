@@ -137,6 +137,8 @@ class Tenant:
     def _put_back(self, track: Track, now: float) -> bool:
         tries = len(track.restores)
         pause = 0.0 if not tries else min(self._timing.restore_max, 0.1 * 2 ** (tries - 1))
+        assert track.binding is not None
+        self._office.restores.append(track.binding)
         track.restores.append(now)
         track.restoring = True
         track.restore_at = now + pause
