@@ -243,4 +243,5 @@ def _described(bare: Candidate, known: Facts) -> Candidate:
         lease=known.lease,
         addresses=known.addresses,
         restarting=known.restarting > 0.0,
+        lacks=known.lacks,
     )

@@ -94,6 +94,8 @@ def misfit(candidate: Candidate, egress: Egress) -> Refusal | None:
     """Why this egress is not for this candidate, well or not."""
     if not selects(egress.selector, dict(candidate.labels)):
         return Refusal.SELECTOR
+    if (egress.interface or "") in candidate.lacks:
+        return Refusal.NO_INTERFACE
     if egress.interface is None and not reaches(candidate.networks, egress.ips):
         return Refusal.NO_SUBNET
     return None
