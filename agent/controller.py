@@ -97,6 +97,7 @@ class Controller:
         self._deadline = 0.0
         self._known = known
         self._damped = False
+        self._desired: frozenset[Binding] = frozenset()
         self._mute: frozenset[str] = frozenset()
         self._rest: tuple[object, ...] = ()
         self._told: tuple[object, ...] = ()
@@ -125,6 +126,9 @@ class Controller:
         view, own = await self._look(now)
         decision = parts.moves.consider(view, now)
         self._damped, self._mute = bool(decision.damped), decision.mute
+        if decision.desired is not self._desired:
+            self._desired = decision.desired
+            parts.keeper.retain(decision.desired)
         parts.publisher.claims(self._dated(decision.publish), now)
         parts.publisher.state()
         self._ask(decision.asks)

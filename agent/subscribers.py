@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, cast
 
 from agent import facts, logs, security, wiring
@@ -151,6 +151,7 @@ class Worldly:
         """Refuse what would not fit into the metadata that peers get."""
         reasons = (*MOST_REASONS, *board.largest(update.new.health))
         own = wiring.own_facts(self._world().with_settings(update.new), reasons)
+        own = replace(own, lacks=wiring.wishes(update.new))
         size = len(facts.packed(own))
         if size > facts.LIMIT:
             raise RefusalError(

@@ -174,16 +174,20 @@ def _lacking(world: World) -> frozenset[str]:
     """Interfaces that are asked for here and cannot be used; nothing before the first look."""
     if not world.observed.interfaces:
         return frozenset()
-    wishes = {None, *(each.interface for each in world.settings.egress.egresses.values())}
-    return placement.lacking(wishes, world.observed, scope(world.settings))
+    found = wishes(world.settings)
+    return placement.lacking(found, world.observed, scope(world.settings))
+
+
+def wishes(settings: Settings) -> frozenset[str]:
+    """Interfaces that egresses name, and the empty name for those that name none."""
+    return frozenset({"", *(each.interface or "" for each in settings.egress.egresses.values())})
 
 
 def _grounded(world: World) -> str | None:
     """Why no interface of this node can carry anything now."""
-    wishes = {None, *(each.interface for each in world.settings.egress.egresses.values())}
-    if len(_lacking(world)) < len(wishes):
+    named = wishes(world.settings)
+    if len(_lacking(world)) < len(named):
         return None
-    named = {wish for wish in wishes if wish is not None}
     there = placement.usable(world.observed, scope(world.settings))
     found = [*there, *(link for link in world.observed.interfaces if link.name in named)]
     return "no_carrier" if found else "no_interface"

@@ -18,7 +18,15 @@ from egress.kernel import KernelError
 from egress.lease import Renewals, Verdict, interval
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import (
+        AsyncIterator,
+        Callable,
+        Collection,
+        Iterable,
+        Iterator,
+        Mapping,
+        Sequence,
+    )
 
     from egress.kernel import Kernel
     from egress.model import Binding, Bound
@@ -117,6 +125,15 @@ class Keeper:
         self._renewals.drop(gone)
         for other in self._others:
             other.drop(gone)
+
+    def retain(self, wanted: Collection[Binding]) -> None:
+        """Keep these alone: what nobody wants must not be renewed, whether it can be seen or not.
+
+        A link that was renamed or deleted takes its addresses out of sight; when it comes back,
+        a renewal would put them beside their new owner.
+        """
+        if unwanted := [each for each in self._renewals if each not in wanted]:
+            self.drop(unwanted)
 
     @asynccontextmanager
     async def still(self) -> AsyncIterator[None]:

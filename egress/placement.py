@@ -51,10 +51,10 @@ def place(ip: IP, wish: str | None, observed: Observed, scope: Scope) -> Placeme
     return _checked(chosen, by_name)
 
 
-def lacking(wishes: Iterable[str | None], observed: Observed, scope: Scope) -> frozenset[str]:
+def lacking(wishes: Iterable[str], observed: Observed, scope: Scope) -> frozenset[str]:
     """Those of the named interfaces that cannot be used now: gone, or without carrier.
 
-    The empty name stands for None, an egress that names none and goes where the scope says.
+    The empty name stands for where egresses go that name none: as the scope says.
     """
     by_name = {each.name: each for each in observed.interfaces}
     anywhere = any(link.carrier for link in usable(observed, scope))
@@ -63,7 +63,7 @@ def lacking(wishes: Iterable[str | None], observed: Observed, scope: Scope) -> f
         named = wish or scope.default
         found = anywhere if named is None else _checked(by_name.get(named), by_name).interface
         if not found:
-            missing.add(wish or "")
+            missing.add(wish)
     return frozenset(missing)
 
 

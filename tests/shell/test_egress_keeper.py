@@ -284,3 +284,13 @@ async def test_others_are_told_what_is_held(kernel, lapsed):
 
     assert ear == {binding(1)}
     assert len(keeper) == 1
+
+
+async def test_what_nobody_wants_any_more_is_not_renewed_even_out_of_sight(keeper, kernel, lapsed):
+    keeper.hold([binding(1), binding(2)])
+    keeper.retain({binding(2)})
+
+    await asyncio.sleep(1.5)
+
+    assert [train for _, train in kernel.trains] == [(binding(2),)]
+    assert lapsed == []
