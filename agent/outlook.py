@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from egress.model import IP, Assignment, Candidate, Egress, Observed
     from egress.placement import Placement
 
+SETTLING = 10.0
+"""Seconds that a fail-back that fell due may take, when nodes are busy or an heir is restarting."""
 LEAVING = {"draining", "maintenance", "stopping"}
 
 
@@ -138,7 +140,9 @@ class Outlook:
         made = self._made
         if made is None or made[0] is not at.settings:
             self._egresses = wiring.egresses(at.settings)
-            self._claims.want(frozenset(ip for each in self._egresses for ip in each.ips), now)
+            wanted = frozenset(ip for each in self._egresses for ip in each.ips)
+            settled = now - at.settings.egress.failback_delay - SETTLING
+            self._claims.want(wanted, now, settled=settled)
         if made is None or made[0] is not at.settings or made[1] is not at.observed:
             scope = wiring.scope(at.settings)
             self._places = wiring.places(self._egresses, at.observed, scope)
