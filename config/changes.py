@@ -43,7 +43,7 @@ class Change:
         """`added`, `removed`, `changed`, or `content`: the value is the same, its file is not."""
         if self.old is ABSENT:
             return "added"
-        if _same(self.old, self.new):
+        if _same(self.old, self.new, self.path):
             return "content"
         return "removed" if self.new is ABSENT else "changed"
 
