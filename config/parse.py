@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from config import rules
 from config.digest import Digests, digests
-from config.documents import Documents, Text, documents, fields
+from config.documents import Documents, Text, documents, fields, partial
 from config.layers import Layer, Provenance, Rank, conflicts, group_layers, stacked, trespasses
 from config.leaves import Leaves, leaves_of
 from config.overrides import environment, flags
@@ -17,8 +17,9 @@ from config.problems import ConfigError, Problem, dotted
 from config.schema.gossip import Preset
 from config.schema.presets import PRESETS
 from config.schema.settings import VERSION, Settings
-from config.tree import Fields, Leaf, Mark, Node, at, child, empty, grown, settled
+from config.tree import Fields, Leaf, Mark, Node, at, child, empty, grown, settled, without
 from config.wording import problems_of
+from config.yaml import parse as parse_yaml
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -35,6 +36,7 @@ class Surroundings:
 
     `node` reads the files as that node would (and calls it so); `seen_as` only selects groups
     and nodes by another name than the configured one. `labels` add to the configured ones.
+    `remote` is the document that an annotation of this node names.
     """
 
     hostname: str = ""
@@ -43,6 +45,7 @@ class Surroundings:
     node: str | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
     seen_as: str | None = None
+    remote: Text | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,10 +84,11 @@ class Reader:
     def judge(self, around: Surroundings) -> Judged:
         """The settings of one node; raises ConfigError with all problems at once."""
         problems = [*self.documents.problems]
-        outside = _outside(around, problems)
+        remote = _remote(around.remote, problems)
+        outside = [*remote, *_outside(around, problems)]
         layers, whole, warnings = _layers(self.documents, outside, around)
         provenance = Provenance(layers, whole)
-        problems += [each for layer in outside for each in trespasses(layer)]
+        problems += [x for each in outside[len(remote) :] for x in trespasses(each)]
         settings = self._validated(provenance, problems, warnings)
         if problems or settings is None:
             raise ConfigError(_once(problems))
@@ -133,6 +137,27 @@ def _once(problems: Sequence[Problem]) -> list[Problem]:
         if len(each.path) > len(before.path):
             kept[each.mark, each.message] = each
     return list(kept.values())
+
+
+def _remote(text: Text | None, problems: list[Problem]) -> list[Layer]:
+    """The layer of the annotation; it may repeat the version, so that it can be a file as well."""
+    if text is None:
+        return []
+    try:
+        tree = parse_yaml(text.name, text.data)
+    except ConfigError as error:
+        problems += error.problems
+        return []
+    if tree is not None and not isinstance(tree, Fields):
+        hint = "write sections, as in the main file"
+        problems.append(Problem(tree.mark, "", "is not a map", hint))
+    part = fields(tree)
+    said = part.values.get("version")
+    if isinstance(said, Leaf) and said.value == VERSION:
+        part = without(part, "version")
+    layer = Layer(Rank.ANNOTATION, text.name, part)
+    problems += partial(layer, ())
+    return [layer]
 
 
 def _outside(around: Surroundings, problems: list[Problem]) -> tuple[Layer, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,11 +12,12 @@ import click
 
 from agent.cli.asking import EXIT_FAILED, complain, fail, json_option, print_json
 from agent.cli.config_words import DEFAULT_PATH, EXIT_INVALID, config_option, tell
+from config.problems import ConfigError, Problem, lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from config.problems import Problem
+    from config.schema.settings import Settings
 
 
 @click.command()
@@ -29,50 +31,88 @@ if TYPE_CHECKING:
     metavar="[FILE]",
     help="Read it as each node under `nodes` would, and each named in FILE.",
 )
+@click.option("--show", "key", metavar="KEY", help="Tell which nodes have which value of KEY.")
 @click.option("--strict", is_flag=True, help="Warnings count as errors.")
 @click.option("--quiet", is_flag=True, help="Say nothing if all is well.")
-def check(
+def check(  # noqa: PLR0913 - one argument for each option
     path: str,
     node: str | None,
     labels: tuple[str, ...],
     all_nodes: str | None,
+    key: str | None,
     *,
     strict: bool,
     quiet: bool,
 ) -> None:
     """Check a configuration without a daemon; every problem is told at once."""
-    chosen = _labels(labels)
-    names: Sequence[str | None] = [node]
-    if all_nodes is not None:
-        names = [node, *_names(path, all_nodes)]
-    problems, warnings = _verdicts(path, names, chosen)
-    complain("error", problems)
+    option = _option(key) if key else None
+    names = [node, *(_names(all_nodes) if all_nodes else ())]
+    found = _verdicts(path, names, _labels(labels), and_named=all_nodes is not None)
+    complain("error", lines(found.problems))
     if not quiet or strict:
-        complain("warning", warnings)
-    if problems or (strict and warnings):
+        complain("warning", lines(found.warnings))
+    if found.problems or (strict and found.warnings):
         sys.exit(EXIT_INVALID)
-    if not quiet:
-        count = f", read as {len(names)} nodes" if len(names) > 1 else ""
+    if option is not None:
+        tell(_spread(option, found.settings))
+    elif not quiet:
+        count = f", read as {len(found.settings)} nodes" if len(found.settings) > 1 else ""
         click.echo(f"{path}: valid{count}")
 
 
+@dataclass(frozen=True, slots=True)
+class _Verdicts:
+    """What is wrong and doubtful over all nodes, each once, and the settings of each node."""
+
+    problems: list[Problem]
+    warnings: list[Problem]
+    settings: list[Settings]
+
+
 def _verdicts(
-    path: str, names: Iterable[str | None], labels: Mapping[str, str]
-) -> tuple[list[str], list[str]]:
-    """Errors and warnings over all nodes; what is wrong for many is told once."""
-    from config.load import load
-    from config.problems import ConfigError, lines
+    path: str, names: Sequence[str | None], labels: Mapping[str, str], *, and_named: bool
+) -> _Verdicts:
+    from config.load import judged
 
     problems: dict[Problem, None] = {}
     warnings: dict[Problem, None] = {}
-    for name in names:
-        try:
-            loaded = load(path, node=name, labels=labels)
-        except ConfigError as error:
-            problems.update(dict.fromkeys(error.problems))
-        else:
-            warnings.update(dict.fromkeys(loaded.warnings))
-    return lines(list(problems)), lines(list(warnings))
+    settings = []
+    try:
+        for _, outcome in judged(path, names, labels, and_named=and_named):
+            if isinstance(outcome, ConfigError):
+                problems.update(dict.fromkeys(outcome.problems))
+            else:
+                warnings.update(dict.fromkeys(outcome.warnings))
+                settings.append(outcome.settings)
+    except ConfigError as error:
+        problems.update(dict.fromkeys(error.problems))
+    return _Verdicts([*problems], [*warnings], settings)
+
+
+def _option(key: str) -> tuple[str, ...]:
+    from config.reference import UnknownOptionError, find
+
+    try:
+        return find(key)[0]
+    except UnknownOptionError as error:
+        near = f"did you mean {error.near}?" if error.near else "see 'wayout config schema'"
+        fail(f"there is no option {key}, {near}", EXIT_INVALID)
+
+
+NODES_SHOWN = 8
+
+
+def _spread(path: tuple[str, ...], nodes: Iterable[Settings]) -> Iterator[str]:
+    """One line for each value, the most frequent first, and who has it."""
+    from config.leaves import value_at
+    from config.render import flow
+
+    holders: dict[str, list[str]] = {}
+    for each in nodes:
+        holders.setdefault(flow(value_at(each, path)), []).append(each.node.name)
+    for value, names in sorted(holders.items(), key=lambda pair: -len(pair[1])):
+        more = ", …" if len(names) > NODES_SHOWN else ""
+        yield f"{value:<24} {len(names):>5}  {', '.join(names[:NODES_SHOWN])}{more}"
 
 
 def _labels(given: Iterable[str]) -> dict[str, str]:
@@ -84,27 +124,12 @@ def _labels(given: Iterable[str]) -> dict[str, str]:
     return dict(each.split("=", 1) for each in pairs)
 
 
-def _names(path: str, file: str) -> list[str]:
-    """Names under `nodes` in the main file, and those in a file with one in a line."""
-    from config.problems import ConfigError
-    from config.tree import Fields, at
-    from config.yaml import parse
-
-    names: list[str] = []
+def _names(file: str) -> list[str]:
+    """The names in a file that has one in a line."""
     try:
-        tree = parse(path, Path(path).read_bytes())
-    except (OSError, ConfigError):
-        # `load` meets the same and tells it properly.
-        tree = None
-    nodes = at(tree, ("nodes",))
-    if isinstance(nodes, Fields):
-        names += nodes.values
-    if file:
-        try:
-            names += Path(file).read_text().split()
-        except (OSError, UnicodeDecodeError) as error:
-            fail(f"cannot read {file}, {error}, write one name a line", EXIT_FAILED)
-    return list(dict.fromkeys(names))
+        return Path(file).read_text().split()
+    except (OSError, UnicodeDecodeError) as error:
+        fail(f"cannot read {file}, {error}, write one name a line", EXIT_FAILED)
 
 
 @click.command()
@@ -114,7 +139,6 @@ def _names(path: str, file: str) -> list[str]:
 def explain(key: str, path: str, *, as_json: bool) -> None:
     """Tell everything about one option, and who sets it."""
     from config.load import load
-    from config.problems import ConfigError
     from config.reference import UnknownOptionError
     from config.reference import explain as told_about
     from config.render import flow
