@@ -12,7 +12,7 @@ from config.problems import ConfigError, Problem, dotted
 from config.schema.settings import VERSION, Overlays, Settings
 from config.tree import Fields, Leaf, Mark, Node, at, child, empty, key_mark, settled, without
 from config.types import kind
-from config.wording import problems_of
+from config.wording import problems_of, strangers
 from config.yaml import parse as parse_yaml
 
 if TYPE_CHECKING:
@@ -67,6 +67,8 @@ def documents(files: Sequence[Text]) -> Documents:
     except ValidationError as error:
         problems += problems_of(error.errors(include_url=False, include_input=False), tree)
     groups, nodes = child(tree, "groups"), child(tree, "nodes")
+    for each in common:
+        problems += strangers(each.tree)
     problems += _overlaid(models, groups, nodes)
     return Documents(common, stacked(common), models, groups, nodes, tuple(problems))
 

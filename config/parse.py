@@ -104,7 +104,9 @@ class Reader:
             problems += _mistakes(provenance)
             return None
         self._known = {
-            key: (node, getattr(settings, key)) for key, node in provenance.tree.values.items()
+            key: (node, getattr(settings, key))
+            for key, node in provenance.tree.values.items()
+            if key in Settings.model_fields
         }
         wrong, doubtful = rules.check(settings, provenance)
         problems += wrong
