@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING
 
 from config.defaults import DEFAULTS, default_of
 from config.problems import dotted, suggest
+from config.redact import shown
 from config.render import flow
 from config.schema.option import Scope
 from config.schema.settings import Document, Settings
 from config.schema.table import ANY, OPTIONS, Entry, entry_of
+from config.tree import settled as whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -73,7 +75,12 @@ def explain(key: str, provenance: Provenance | None = None) -> dict[str, Plain]:
         told["restart_reason"] = option.restart_reason
     if provenance is not None:
         told["set_by"] = [
-            {"layer": each.layer, "at": str(each.mark)} for each in provenance.origins(path)
+            {
+                "layer": each.layer,
+                "at": str(each.mark),
+                "value": flow(shown(path, whole(each.node))),
+            }
+            for each in provenance.origins(path)
         ]
     return told
 

@@ -237,7 +237,8 @@ class Hearsay:
 
     def _doubt(self, claim: Suspect, record: Record, now: float) -> None:
         tuning, members = self._local.tuning, len(self._local.roster)
-        bounds = suspicion_bounds(tuning, members, self._local.roster.size(now, tuning.size_memory))
+        size = max(tuning.size_floor, self._local.roster.size(now, tuning.size_memory))
+        bounds = suspicion_bounds(tuning, members, size)
         extra = restarting(record.claim.meta) if tuning.additions else 0.0
         suspicion = Suspicion(claim.accuser, bounds, now, extra=extra)
         self._suspicions[claim.node] = suspicion

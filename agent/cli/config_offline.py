@@ -10,8 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from agent.cli.asking import EXIT_FAILED, complain, fail, json_option, print_json
-from agent.cli.config_words import DEFAULT_PATH, EXIT_INVALID, config_option, tell
+from agent.cli.asking import (
+    EXIT_FAILED,
+    ask_rows,
+    complain,
+    fail,
+    json_option,
+    print_json,
+    socket_option,
+)
+from agent.cli.config_words import DEFAULT_PATH, EXIT_INVALID, alive, config_option, tell
 from config.problems import ConfigError, Problem, lines
 
 if TYPE_CHECKING:
@@ -135,37 +143,64 @@ def _names(file: str) -> list[str]:
 @click.command()
 @click.argument("key")
 @config_option
+@socket_option
+@click.option(
+    "--members",
+    type=click.IntRange(1, 100_000),
+    metavar="N",
+    help="Work out what depends on the size of the cluster for N members.",
+)
 @json_option
-def explain(key: str, path: str, *, as_json: bool) -> None:
-    """Tell everything about one option, and who sets it."""
+def explain(
+    key: str, path: str, socket_path: str | None, members: int | None, *, as_json: bool
+) -> None:
+    """Tell everything about one option: who sets it, and what follows from it."""
     from config.load import load
-    from config.reference import UnknownOptionError
     from config.reference import explain as told_about
     from config.render import flow
 
+    option = _option(key)
     try:
-        provenance = load(path).provenance
+        loaded = load(path)
     except ConfigError:
-        provenance = None
-    try:
-        told = told_about(key, provenance)
-    except UnknownOptionError as error:
-        near = f"did you mean {error.near}?" if error.near else "see 'wayout config schema'"
-        fail(f"there is no option {key}, {near}", EXIT_INVALID)
+        loaded = None
+    told: dict[str, Any] = {**told_about(key, loaded.provenance if loaded else None)}
+    if loaded is not None:
+        told |= _worked_out(option, loaded.settings, members or _present(socket_path))
     if as_json:
         print_json(told)
         return
     for name, value in told.items():
         if name == "set_by":
             tell(_setters(told["set_by"]))
+        elif name == "works_out":
+            tell(f"{'works out':<15} {each}" for each in told["works_out"])
         else:
             word = value if isinstance(value, str) else flow(value)
             click.echo(f"{name.replace('_', ' '):<15} {word}")
 
 
+def _worked_out(path: tuple[str, ...], settings: Settings, members: int) -> dict[str, Any]:
+    """The value in the configuration, and the sums that start from it."""
+    from agent.sums import sums
+    from config.leaves import value_at
+    from config.redact import shown
+
+    found: dict[str, Any] = {"value": shown(path, value_at(settings, path))}
+    lines = sums(path, settings, members)
+    return {**found, **({"works_out": [*lines]} if lines else {})}
+
+
+def _present(socket_path: str | None) -> int:
+    """How many members there are, as a daemon on this host says; 1 without one."""
+    if not alive(socket_path):
+        return 1
+    return sum(each.get("state") == "alive" for each in ask_rows(socket_path, "members")) or 1
+
+
 def _setters(rows: Any) -> Iterator[str]:  # noqa: ANN401 - JSON
     for each in rows:
-        yield f"{'set by':<15} {each['layer']} ({each['at']})"
+        yield f"{'set by':<15} {each['layer']} ({each['at']}): {each['value']}"
     if not rows:
         yield f"{'set by':<15} nobody: the default holds"
 

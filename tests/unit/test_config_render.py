@@ -144,7 +144,7 @@ def test_an_option_is_explained_with_everybody_who_sets_it():
     assert told["default"] == 7955
     assert told["class"] == "static"
     assert told["restart_reason"]
-    assert told["set_by"] == [{"layer": "config.yaml", "at": "config.yaml:2:21"}]
+    assert told["set_by"] == [{"layer": "config.yaml", "at": "config.yaml:2:21", "value": "8000"}]
 
 
 @pytest.mark.parametrize(
