@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from dataclasses import dataclass
@@ -211,7 +212,8 @@ def _setters(rows: Any) -> Iterator[str]:  # noqa: ANN401 - JSON
 @click.option("--scope", type=click.Choice(["cluster", "group", "node", "process"]))
 def schema(form: str, scope: str | None) -> None:
     """Print the schema: JSON Schema for editors, or a table of all options."""
-    from config.reference import json_schema, markdown, options
+    from config.json_schema import json_schema
+    from config.reference import markdown, options
     from config.schema.option import Scope
 
     if form == "markdown" or scope is not None:
@@ -224,7 +226,11 @@ def schema(form: str, scope: str | None) -> None:
 @click.argument("path", default=DEFAULT_PATH)
 @click.option("--force", is_flag=True, help="Replace a file that is there.")
 def init(path: str, *, force: bool) -> None:
-    """Write a commented configuration that is valid as it is; `-` prints it."""
+    """Write a commented configuration that is valid as it is; `-` prints it.
+
+    Beside it, editors find the schema that its first line names.
+    """
+    from config.json_schema import FILE_NAME, json_schema
     from config.reference import template
 
     if path == "-":
@@ -235,6 +241,7 @@ def init(path: str, *, force: bool) -> None:
         fail(f"{path} exists, it may be in use, name another or add --force", EXIT_INVALID)
     try:
         _write(target, template())
+        _write(target.with_name(FILE_NAME), json.dumps(json_schema(), indent=1) + "\n")
     except OSError as error:
         fail(f"cannot write {path}, {error.strerror}, name another path", EXIT_FAILED)
     click.echo(f"wrote {path}, check it with 'wayout config check {path}'")
