@@ -13,7 +13,7 @@ FILE_NAME = "wayout.schema.json"
 
 _SHARED = "x-wayout-scope"
 _SOME = frozenset({Scope.GROUP.value, Scope.NODE.value})
-_PART = "SettingsOfSome"
+PART = "SettingsOfSome"
 _WHOLE = frozenset({"Group", "Match", "Expression"})
 """Items of lists, which no `null` replaces."""
 
@@ -42,7 +42,7 @@ def json_schema() -> dict[str, Any]:
                 described["properties"][name] = _or_null(option)
     definitions |= parts
     _maps_or_null(definitions)
-    part = {"$ref": f"#/$defs/{_PART}"}
+    part = {"$ref": f"#/$defs/{PART}"}
     schema["properties"]["nodes"]["additionalProperties"] = part
     definitions["Group"]["properties"]["set"] = part
     head = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
@@ -65,13 +65,13 @@ def _parts(definitions: dict[str, Any], sections: dict[str, str]) -> dict[str, A
     # An editor shows the sections in which something may be written, and a check the reasons.
     whole = {
         "type": "object",
-        "title": _PART,
+        "title": PART,
         "additionalProperties": False,
         "properties": {
             name: _or_null({"$ref": f"#/$defs/{x['title']}"}) for name, x in parts.items()
         },
     }
-    return {_PART: whole, **{each["title"]: each for each in parts.values()}}
+    return {PART: whole, **{each["title"]: each for each in parts.values()}}
 
 
 def _or_null(option: dict[str, Any]) -> dict[str, Any]:
@@ -84,7 +84,13 @@ def _or_null(option: dict[str, Any]) -> dict[str, Any]:
     if kind is None:  # A reference: what it leads to may be null itself.
         return option
     wide = {**option, "type": [*([kind] if isinstance(kind, str) else kind), "null"]}
-    return {**wide, "enum": [*option["enum"], None]} if "enum" in option else wide
+    words = option.get("enum")
+    if words is None:
+        return wide
+    if {"on", "off"} <= {*words}:  # The checker takes a switch for them, too.
+        wide["type"] = [*wide["type"], "boolean"]
+        words = [*words, True, False]
+    return {**wide, "enum": [*words, None]}
 
 
 def _maps_or_null(definitions: dict[str, Any]) -> None:

@@ -209,15 +209,20 @@ def _setters(rows: Any) -> Iterator[str]:  # noqa: ANN401 - JSON
 @click.command()
 @click.option("--json-schema", "form", flag_value="json", default=True, help="(default)")
 @click.option("--markdown", "form", flag_value="markdown", help="Print the option table.")
+@click.option("--crd", "form", flag_value="crd", help="Print it as a Kubernetes CRD.")
 @click.option("--scope", type=click.Choice(["cluster", "group", "node", "process"]))
 def schema(form: str, scope: str | None) -> None:
-    """Print the schema: JSON Schema for editors, or a table of all options."""
+    """Print the schema: JSON Schema for editors, a table of all options, or a CRD."""
     from config.json_schema import json_schema
     from config.reference import markdown, options
     from config.schema.option import Scope
 
     if form == "markdown" or scope is not None:
         click.echo(markdown(options(Scope(scope) if scope else None)), nl=False)
+    elif form == "crd":
+        from config.crd import definition
+
+        print_json(definition())
     else:
         print_json(json_schema())
 
