@@ -10,7 +10,7 @@ from random import Random
 import jsonschema
 import pytest
 
-from agent.derived import sums
+from agent.sums import sums
 from config.changes import diff
 from config.crd import definition
 from config.documents import Text
