@@ -49,6 +49,7 @@ def tuning(settings: Settings) -> Tuning:
         awareness_max=gossip.awareness_max,
         retransmit_mult=gossip.retransmit_mult,
         fanout=gossip.fanout,
+        size_floor=gossip.expected_nodes or 0,
         allowed=gossip.allowed_cidrs,
     )
 

@@ -32,6 +32,8 @@ _INTERFACE = re.compile(r"[^\s/:*?\[\]]{1,15}")
 _HOST = re.compile(r"(?=.{1,253}$)[A-Za-z0-9]([-A-Za-z0-9]*[A-Za-z0-9])?(\.[A-Za-z0-9-]+)*\.?")
 _RESERVED_V4 = IPv4Network("240.0.0.0/4")
 _THIS_V4 = IPv4Network("0.0.0.0/8")
+_ORDINARY = frozenset(range(1, 224)) - {127, 169}
+"""First bytes of addresses of which none is special in the sense of `unusable`."""
 
 
 class Auto(Enum):
@@ -128,6 +130,8 @@ def _is_ip(text: str) -> bool:
 
 def unusable(address: IP) -> str | None:
     """Why no interface should carry `address`, or None. The kernel would take most of them."""
+    if isinstance(address, IPv4Address) and address.packed[0] in _ORDINARY:
+        return None  # Most are, and there may be thousands.
     if address.is_unspecified or (address.version == 4 and address in _THIS_V4):  # noqa: PLR2004
         return "means no address at all"
     if address.is_multicast:

@@ -1,7 +1,8 @@
 """Which layers make the settings of one node, what each may say, and how they stack.
 
-From low to high: built-in, preset, main file, drop-ins, groups, node, environment, flags. The host
-name counts where nobody names the node. Maps merge, lists replace, `null` resets.
+From low to high: built-in, preset, main file, drop-ins, groups, node, the node's annotation,
+environment, flags. The host name counts where nobody names the node. Maps merge, lists replace,
+`null` resets.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ class Rank(Enum):
     DROPIN = "drop-in"
     GROUP = "group"
     NODE = "node"
+    ANNOTATION = "annotation"
     ENVIRONMENT = "environment"
     FLAG = "flag"
 
@@ -169,8 +171,11 @@ def _refusal(rank: Rank, path: tuple[str, ...], option: Option) -> tuple[str, st
         message = "must be the same on every node, so one node cannot set it"
         return message, "set it in the file that all nodes share"
     if option.scope is Scope.PROCESS and not local:
-        message = "belongs to the host, so groups and nodes cannot set it"
+        message = "belongs to the host, so groups, nodes and annotations cannot set it"
         return message, "set it in that host's own file, environment or flags"
+    if rank is Rank.ANNOTATION and path[:2] == ("node", "labels"):
+        message = "chooses the groups, so an annotation cannot set it"
+        return message, "set it under nodes.NAME"
     if rank is Rank.GROUP and path[:2] == ("node", "labels"):
         return "chooses the groups, so a group cannot set it", "set it under nodes.NAME"
     return None

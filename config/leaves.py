@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from config.schema.option import Section
 from config.schema.settings import Settings
 
 if TYPE_CHECKING:
@@ -65,6 +66,15 @@ def nested(leaves: Leaves) -> dict[str, Plain]:
 def leaves_of(settings: Settings) -> Leaves:
     """All leaves of the settings, defaults included."""
     return flat(plain(settings))
+
+
+def value_at(settings: Settings, path: tuple[str, ...]) -> Plain:
+    """What the settings have at a path, in the words of the file; a map may be empty."""
+    section = getattr(settings, path[0])
+    value: Plain = section.model_dump(mode="json") if isinstance(section, Section) else section
+    for step in path[1:]:
+        value = value.get(step) if isinstance(value, dict) else None
+    return value
 
 
 def built(leaves: Leaves) -> Settings:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import socket
 from dataclasses import dataclass, replace
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from config.documents import Text
 from config.overrides import environment, flags
-from config.parse import Loaded, Surroundings, parse
+from config.parse import Judged, Loaded, Reader, Surroundings, parse
 from config.problems import ConfigError
 from config.schema.agent import ConfigSection
 from config.source import Snapshot, read
@@ -17,7 +19,7 @@ from config.tree import Leaf, Node, at, merge
 from config.yaml import parse as parse_yaml
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
 DEFAULT_PATH = Path("/etc/wayout/config.yaml")
 _DROPINS = ("config", "dropin_dir")
@@ -31,12 +33,21 @@ class Attempt:
     outcome: Loaded | ConfigError
 
 
+def nowhere() -> Text | None:
+    """Without annotations there is no layer from elsewhere."""
+    return None
+
+
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where the settings come from, for as long as the process lives."""
+    """Where the settings come from, for as long as the process lives.
+
+    `remote` gives the layer that an annotation names, as it is known just now.
+    """
 
     path: Path
     around: Surroundings
+    remote: Callable[[], Text | None] = nowhere
 
     def attempt(self, seen_as: str | None = None) -> Attempt:
         """Read, merge and check. `seen_as` selects groups and nodes by another name.
@@ -45,9 +56,9 @@ class Source:
         """
         content = ""
         try:
-            snapshot = self.snapshot()
-            content = snapshot.content
-            around = replace(self.around, seen_as=seen_as)
+            snapshot, text = self.snapshot(), self.remote()
+            content = _content(snapshot, text)
+            around = replace(self.around, seen_as=seen_as, remote=text)
             return Attempt(content, parse(snapshot.files, around, content))
         except ConfigError as error:
             return Attempt(content, error)
@@ -59,9 +70,16 @@ class Source:
     def content(self) -> str:
         """The digest of what is there now; empty if it cannot be read. Blocks."""
         try:
-            return self.snapshot().content
+            return _content(self.snapshot(), self.remote())
         except ConfigError:
             return ""
+
+
+def _content(snapshot: Snapshot, text: Text | None) -> str:
+    """One digest of all that was read; a layer from elsewhere counts like a file."""
+    if text is None:
+        return snapshot.content
+    return sha256(f"{snapshot.content}\0{text.name}\0".encode() + text.data).hexdigest()
 
 
 def load(
@@ -84,6 +102,27 @@ def load(
     if isinstance(outcome, ConfigError):
         raise outcome
     return outcome
+
+
+def judged(
+    path: Path | str,
+    names: Sequence[str | None],
+    labels: Mapping[str, str] | None = None,
+    *,
+    and_named: bool = False,
+) -> Iterator[tuple[str | None, Judged | ConfigError]]:
+    """The files at `path` as each of the nodes reads them; None is this host.
+
+    `and_named`: and then as each node does that the files name. The files are read once.
+    Raises ConfigError if they cannot be read.
+    """
+    source = Source(Path(path), replace(surroundings(), labels=dict(labels or {})))
+    reader = Reader(source.snapshot().files)
+    for name in dict.fromkeys([*names, *(reader.documents.names if and_named else ())]):
+        try:
+            yield name, reader.judge(replace(source.around, node=name))
+        except ConfigError as error:
+            yield name, error
 
 
 def surroundings(

@@ -9,36 +9,15 @@ from pydantic import ValidationError
 
 from config import rules
 from config.digest import Digests, digests
-from config.layers import (
-    Layer,
-    Provenance,
-    Rank,
-    conflicts,
-    group_layers,
-    opened,
-    stacked,
-    trespasses,
-)
+from config.documents import Documents, Text, documents, fields, partial
+from config.layers import Layer, Provenance, Rank, conflicts, group_layers, stacked, trespasses
 from config.leaves import Leaves, leaves_of
 from config.overrides import environment, flags
 from config.problems import ConfigError, Problem, dotted
 from config.schema.gossip import Preset
 from config.schema.presets import PRESETS
-from config.schema.settings import VERSION, Overlays, Settings
-from config.tree import (
-    Fields,
-    Leaf,
-    Mark,
-    Node,
-    at,
-    child,
-    empty,
-    grown,
-    key_mark,
-    settled,
-    without,
-)
-from config.types import kind
+from config.schema.settings import VERSION, Settings
+from config.tree import Fields, Leaf, Mark, Node, at, child, empty, grown, settled, without
 from config.wording import problems_of
 from config.yaml import parse as parse_yaml
 
@@ -47,17 +26,8 @@ if TYPE_CHECKING:
 
     from config.tree import Plain
 
-_OVERLAYS = ("groups", "nodes")
 _NAME = ("node", "name")
 _EGRESSES = ("egress", "egresses")
-
-
-@dataclass(frozen=True, slots=True)
-class Text:
-    """One file as it was read; `name` is what problems call it."""
-
-    name: str
-    data: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +36,7 @@ class Surroundings:
 
     `node` reads the files as that node would (and calls it so); `seen_as` only selects groups
     and nodes by another name than the configured one. `labels` add to the configured ones.
+    `remote` is the document that an annotation of this node names.
     """
 
     hostname: str = ""
@@ -74,6 +45,7 @@ class Surroundings:
     node: str | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
     seen_as: str | None = None
+    remote: Text | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,19 +63,72 @@ class Loaded:
         return leaves_of(self.settings)
 
 
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """Valid settings of one node, where they come from, and what is doubtful about them."""
+
+    settings: Settings
+    provenance: Provenance
+    warnings: tuple[Problem, ...]
+
+
+class Reader:
+    """One state of the files, to be read as any number of nodes would."""
+
+    def __init__(self, files: Sequence[Text]) -> None:
+        """Main file first, then drop-ins in their order. Raises ConfigError if one is no YAML."""
+        self.documents = documents(files)
+        # Sections as they were last checked, and of what: most nodes share most of them.
+        self._known: dict[str, tuple[Node, object]] = {}
+
+    def judge(self, around: Surroundings) -> Judged:
+        """The settings of one node; raises ConfigError with all problems at once."""
+        problems = [*self.documents.problems]
+        remote = _remote(around.remote, problems)
+        outside = [*remote, *_outside(around, problems)]
+        layers, whole, warnings = _layers(self.documents, outside, around)
+        provenance = Provenance(layers, whole)
+        problems += [x for each in outside[len(remote) :] for x in trespasses(each)]
+        settings = self._validated(provenance, problems, warnings)
+        if problems or settings is None:
+            raise ConfigError(_once(problems))
+        return Judged(settings, provenance, tuple(warnings))
+
+    def _validated(
+        self, provenance: Provenance, problems: list[Problem], warnings: list[Problem]
+    ) -> Settings | None:
+        """The settings; with mistakes, the rules are still asked what they say of the rest."""
+        try:
+            settings = Settings.model_validate(self._values(provenance.tree))
+        except ValidationError:
+            problems += _mistakes(provenance)
+            return None
+        self._known = {
+            key: (node, getattr(settings, key))
+            for key, node in provenance.tree.values.items()
+            if key in Settings.model_fields
+        }
+        wrong, doubtful = rules.check(settings, provenance)
+        problems += wrong
+        warnings += [*doubtful, *_idle_resets(provenance)]
+        return settings
+
+    def _values(self, tree: Fields) -> dict[str, object]:
+        values: dict[str, object] = {}
+        for key, node in tree.values.items():
+            before = self._known.get(key)
+            if before is not None and before[0] is node:
+                values[key] = before[1]
+            elif not (isinstance(node, Leaf) and node.value is None):
+                values[key] = settled(node)
+        return values
+
+
 def parse(files: Sequence[Text], around: Surroundings, content: str = "") -> Loaded:
     """Main file first, then drop-ins in their order. Raises ConfigError with all problems."""
-    problems: list[Problem] = []
-    written = _file_layers(files, problems)
-    outside = _outside(around, problems)
-    overlays = _overlays(written, problems)
-    layers, warnings = _layers(written, outside, overlays, around)
-    provenance = Provenance(layers, stacked(layers))
-    problems += [each for layer in outside for each in trespasses(layer)]
-    settings = _validated(provenance, problems, warnings)
-    if problems or settings is None:
-        raise ConfigError(_once(problems))
-    return Loaded(settings, provenance, digests(settings, content), tuple(warnings))
+    judged = Reader(files).judge(around)
+    sums = digests(judged.settings, content)
+    return Loaded(judged.settings, judged.provenance, sums, judged.warnings)
 
 
 def _once(problems: Sequence[Problem]) -> list[Problem]:
@@ -116,28 +141,25 @@ def _once(problems: Sequence[Problem]) -> list[Problem]:
     return list(kept.values())
 
 
-def _file_layers(files: Sequence[Text], problems: list[Problem]) -> tuple[Layer, ...]:
-    """Files that cannot be read as YAML end the matter: the rest would only mislead."""
-    layers = []
-    for number, each in enumerate(files):
-        rank = Rank.DROPIN if number else Rank.MAIN
-        try:
-            tree = parse_yaml(each.name, each.data)
-        except ConfigError as error:
-            problems += error.problems
-            continue
-        if isinstance(tree, Fields):
-            layers.append(Layer(rank, each.name, opened(tree)))
-        elif tree is not None:
-            value: object = tree.value if isinstance(tree, Leaf) else []
-            hint = "write sections: 'gossip:', and below it indented 'key: value' lines"
-            problems.append(Problem(tree.mark, "", f"is {kind(value)}, not a map", hint))
-        elif rank is Rank.MAIN:
-            hint = f"write at least 'version: {VERSION}'"
-            problems.append(Problem(Mark(each.name, 1, 1), "", "is empty", hint))
-    if problems:
-        raise ConfigError(problems)
-    return tuple(layers)
+def _remote(text: Text | None, problems: list[Problem]) -> list[Layer]:
+    """The layer of the annotation; it may repeat the version, so that it can be a file as well."""
+    if text is None:
+        return []
+    try:
+        tree = parse_yaml(text.name, text.data)
+    except ConfigError as error:
+        problems += error.problems
+        return []
+    if tree is not None and not isinstance(tree, Fields):
+        hint = "write sections, as in the main file"
+        problems.append(Problem(tree.mark, "", "is not a map", hint))
+    part = fields(tree)
+    said = part.values.get("version")
+    if isinstance(said, Leaf) and said.value == VERSION:
+        part = without(part, "version")
+    layer = Layer(Rank.ANNOTATION, text.name, part)
+    problems += partial(layer, ())
+    return [layer]
 
 
 def _outside(around: Surroundings, problems: list[Problem]) -> tuple[Layer, ...]:
@@ -157,86 +179,23 @@ def _outside(around: Surroundings, problems: list[Problem]) -> tuple[Layer, ...]
     return tuple(found)
 
 
-@dataclass(frozen=True, slots=True)
-class _ForSome:
-    """The parts of the files that are for some nodes alone."""
-
-    models: Overlays
-    groups: Node | None
-    nodes: Node | None
-
-
-def _overlays(written: Sequence[Layer], problems: list[Problem]) -> _ForSome:
-    whole = stacked(written)
-    parts = {key: node for key in _OVERLAYS if (node := child(whole, key)) is not None}
-    tree = Fields(parts, whole.keys, whole.mark)
-    models = Overlays()
-    try:
-        models = Overlays.model_validate(settled(tree))
-    except ValidationError as error:
-        problems += problems_of(error.errors(include_url=False, include_input=False), tree)
-    groups, nodes = child(tree, "groups"), child(tree, "nodes")
-    for index, group in enumerate(models.groups):
-        part = child(child(groups, index), "set")
-        layer = Layer(Rank.GROUP, f"group {group.name}", _fields(part))
-        problems += _partial(layer, ("groups", index, "set"))
-    for name in models.nodes:
-        layer = Layer(Rank.NODE, f"nodes.{name}", _fields(child(nodes, name)))
-        problems += _partial(layer, ("nodes", name))
-    problems += _same_names(models, groups)
-    return _ForSome(models, groups, nodes)
-
-
-def _fields(node: Node | None) -> Fields:
-    return opened(node) if isinstance(node, Fields) else empty("built-in")
-
-
-def _partial(layer: Layer, prefix: tuple[str | int, ...]) -> list[Problem]:
-    """Problems of a layer that need not be complete."""
-    problems = list(trespasses(layer, prefix))
-    refused = {each.mark for each in problems}
-    if "version" not in layer.tree.values:
-        values = settled(layer.tree)
-        assert isinstance(values, dict)
-        try:
-            Settings.model_validate({"version": VERSION, **values})
-        except ValidationError as error:
-            found = error.errors(include_url=False, include_input=False)
-            known = problems_of(found, layer.tree, prefix=prefix)
-            problems += [each for each in known if each.mark not in refused]
-    return problems
-
-
-def _same_names(models: Overlays, tree: Node | None) -> list[Problem]:
-    seen: dict[str, int] = {}
-    problems = []
-    for index, group in enumerate(models.groups):
-        first = seen.setdefault(group.name, index)
-        if first != index:
-            before = key_mark(tree, (first, "name")) if tree else None
-            mark = at(tree, (index, "name"))
-            assert mark is not None
-            message = f"the name {group.name} is taken, at {before}"
-            path = dotted(("groups", index, "name"))
-            problems.append(Problem(mark.mark, path, message, "write another name"))
-    return problems
-
-
 def _layers(
-    written: Sequence[Layer], outside: Sequence[Layer], some: _ForSome, around: Surroundings
-) -> tuple[tuple[Layer, ...], list[Problem]]:
-    """All layers of this node from low to high, and what is doubtful about them."""
-    common = [Layer(each.rank, each.name, without(each.tree, *_OVERLAYS)) for each in written]
+    read: Documents, outside: Sequence[Layer], around: Surroundings
+) -> tuple[tuple[Layer, ...], Fields, list[Problem]]:
+    """All layers of this node from low to high, merged, and what is doubtful about them."""
     hostname = around.hostname.lower()
-    name = around.seen_as or _text(stacked([*common, *outside]), _NAME) or hostname
-    own = [Layer(Rank.NODE, f"nodes.{name}", _fields(child(some.nodes, name)))]
-    labels = {**_labels(stacked([*common, *own, *outside])), **around.labels}
-    groups = group_layers(some.models.groups, some.groups, name, labels)
-    upper = [*common, *groups, *own, *outside]
-    whole = stacked(upper)
-    layers = [_preset(whole), *upper, _host(whole, hostname)]
-    said = (each for each in layers if each.tree.values or each.rank is Rank.MAIN)
-    return tuple(said), list(conflicts(groups))
+    files = Layer(Rank.MAIN, "files", read.shared)
+    name = around.seen_as or _text(stacked([files, *outside]), _NAME) or hostname
+    own = [Layer(Rank.NODE, f"nodes.{name}", fields(child(read.nodes, name)))]
+    labels = {**_labels(stacked([files, *own, *outside])), **around.labels}
+    groups = group_layers(read.models.groups, read.groups, name, labels)
+    above = [*groups, *own, *outside]
+    whole = stacked([files, *above])
+    preset, host = _preset(whole), _host(whole, hostname)
+    layers = (preset, *read.common, *above, host)
+    said = tuple(each for each in layers if each.tree.values or each.rank is Rank.MAIN)
+    # The files as one: their merge is the same for all nodes, and known by that.
+    return said, stacked([preset, files, *above, host]), list(conflicts(groups))
 
 
 def _host(whole: Fields, name: str) -> Layer:
@@ -268,23 +227,17 @@ def _preset(tree: Fields) -> Layer:
     return Layer(Rank.PRESET, str(mark), grown(("gossip",), part) if values else empty(str(mark)))
 
 
-def _validated(
-    provenance: Provenance, problems: list[Problem], warnings: list[Problem]
-) -> Settings | None:
-    """The settings; with mistakes, the rules are still asked about what is left without them."""
+def _mistakes(provenance: Provenance) -> list[Problem]:
     values = settled(provenance.tree)
     assert isinstance(values, dict)
     try:
-        settings = Settings.model_validate(values)
+        Settings.model_validate(values)
     except ValidationError as error:
         found = error.errors(include_url=False, include_input=False)
-        problems += problems_of(found, provenance.tree)
+        problems = [*problems_of(found, provenance.tree)]
         _rules_of_the_rest(values, [each["loc"] for each in found], provenance, problems)
-        return None
-    wrong, doubtful = rules.check(settings, provenance)
-    problems += wrong
-    warnings += [*doubtful, *_idle_resets(provenance)]
-    return settings
+        return problems
+    return []
 
 
 def _idle_resets(provenance: Provenance) -> Iterator[Problem]:

@@ -68,6 +68,8 @@ def suggest(key: str, known: Iterable[str]) -> str | None:
 
 def _printable(text: str) -> str:
     # What a file says may end on a terminal, where control characters do things.
+    if text.isprintable():
+        return text
     return "".join(letter if letter.isprintable() else "?" for letter in text)
 
 

@@ -1,15 +1,17 @@
-"""The schema told to people and tools: one option, the table, JSON Schema, a first file."""
+"""The schema told to people and tools: one option, the table, a first file."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from config.defaults import DEFAULTS, default_of
+from config.defaults import default_of
+from config.json_schema import FILE_NAME
 from config.problems import dotted, suggest
+from config.redact import shown
 from config.render import flow
 from config.schema.option import Scope
-from config.schema.settings import Document, Settings
 from config.schema.table import ANY, OPTIONS, Entry, entry_of
+from config.tree import settled as whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -73,7 +75,12 @@ def explain(key: str, provenance: Provenance | None = None) -> dict[str, Plain]:
         told["restart_reason"] = option.restart_reason
     if provenance is not None:
         told["set_by"] = [
-            {"layer": each.layer, "at": str(each.mark)} for each in provenance.origins(path)
+            {
+                "layer": each.layer,
+                "at": str(each.mark),
+                "value": flow(shown(path, whole(each.node))),
+            }
+            for each in provenance.origins(path)
         ]
     return told
 
@@ -95,22 +102,8 @@ def markdown(entries: Iterable[Entry]) -> str:
     return "\n".join(rows) + "\n"
 
 
-def json_schema() -> dict[str, object]:
-    """JSON Schema (2020-12) of a file, for editors; cross-field rules are not in it."""
-    schema: dict[str, object] = Document.model_json_schema()
-    definitions = schema["$defs"]
-    assert isinstance(definitions, dict)
-    for section, field in Settings.model_fields.items():
-        title = getattr(field.annotation, "__name__", "")
-        properties = definitions.get(title, {}).get("properties", {})
-        for name, described in properties.items():
-            if (section, name) in DEFAULTS:
-                described["default"] = DEFAULTS[section, name]
-    described_schema = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
-    return {**described_schema, **schema, "title": "wayout configuration"}
-
-
-_HEAD = """\
+_HEAD = f"""\
+# yaml-language-server: $schema={FILE_NAME}
 # Configuration of wayout. Every line that begins with '#' shows a default.
 # 'wayout config explain KEY' tells more about an option, 'wayout config check' checks this file.
 version: 1

@@ -125,7 +125,8 @@ def _own_address(settings: Settings) -> Iterator[Finding]:
         _gossip("bind_address"): settings.gossip.bind_address,
         _gossip("advertise_address"): settings.gossip.advertise_address,
     }
-    for name, egress in settings.egress.egresses.items():
+    own = {path: address for path, address in own.items() if not isinstance(address, Auto)}
+    for name, egress in settings.egress.egresses.items() if own else ():
         carried = egress.ips
         for path, address in own.items():
             if address in carried:

@@ -17,7 +17,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from config.parse import Text
+from config.documents import Text
 from config.problems import ConfigError, Problem
 from config.tree import Mark
 from config.yaml import SIZE_MAX

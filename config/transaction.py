@@ -21,7 +21,7 @@ from config.changes import Change, Pending, Split, apply, diff, refilled, split
 from config.digest import Digests, digests
 from config.guard import guarded
 from config.leaves import built, leaves_of
-from config.load import Source, surroundings
+from config.load import Source, nowhere, surroundings
 from config.parse import Loaded
 from config.problems import ConfigError, Problem, dotted, lines
 from config.render import document, text
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
     Outside = Callable[["Settings"], Mapping[tuple[str, ...], str]]
 
+    from config.documents import Text
     from config.layers import Provenance
     from config.schema.settings import Settings
     from config.tree import Plain
@@ -71,9 +72,11 @@ class Reloader:
         *,
         environ: Mapping[str, str] | None = None,
         overrides: Sequence[str] = (),
+        remote: Callable[[], Text | None] = nowhere,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self._source = Source(Path(path), surroundings(environ=environ, overrides=overrides))
+        around = surroundings(environ=environ, overrides=overrides)
+        self._source = Source(Path(path), around, remote)
         self._clock = clock
         self._lock = asyncio.Lock()
         self._subscribers: list[Subscriber] = []

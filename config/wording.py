@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from config.problems import Problem, dotted, snake, suggest
-from config.schema.table import ANY, OPTIONS, children
-from config.tree import Leaf, at, key_mark, nearest
+from config.schema.table import ANY, OPTIONS, children, entry_of
+from config.tree import Fields, Leaf, at, key_mark, nearest
 from config.types import kind
 
 if TYPE_CHECKING:
@@ -61,6 +61,19 @@ def _problem(error: ErrorDetails, tree: Node, prefix: Path) -> Problem:
     if error["type"] == "wayout":
         return Problem(nearest(tree, path), shown, str(context["wrong"]), str(context["write"]))
     return Problem(nearest(tree, path), shown, *_misshapen(at(tree, path), path))
+
+
+def strangers(tree: Fields, path: tuple[str, ...] = ()) -> list[Problem]:
+    """Unknown keys with nothing below them, which would pass for resets of something."""
+    found = []
+    for key, node in tree.values.items():
+        if isinstance(node, Fields):
+            found += strangers(node, (*path, key))
+        elif isinstance(node, Leaf) and node.value is None:
+            below = (*path, key)
+            if entry_of(below) is None and not children(below):
+                found.append(Problem(tree.keys[key], dotted(below), *_unknown(below)))
+    return found
 
 
 def _example(path: Path) -> str:

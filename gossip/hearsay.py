@@ -236,8 +236,8 @@ class Hearsay:
             self._local.rumors.add(claim.node, encoded(claim))
 
     def _doubt(self, claim: Suspect, record: Record, now: float) -> None:
-        tuning, members = self._local.tuning, len(self._local.roster)
-        bounds = suspicion_bounds(tuning, members, self._local.roster.size(now, tuning.size_memory))
+        tuning = self._local.tuning
+        bounds = suspicion_bounds(tuning, *self._local.sizes(now))
         extra = restarting(record.claim.meta) if tuning.additions else 0.0
         suspicion = Suspicion(claim.accuser, bounds, now, extra=extra)
         self._suspicions[claim.node] = suspicion

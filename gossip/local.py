@@ -82,8 +82,9 @@ class Local:
         return self.leaving and (self.name not in self.rumors or not company)
 
     def sizes(self, now: float) -> tuple[int, int]:
-        """Records held now, and the most of late."""
-        return len(self.roster), self.roster.size(now, self.tuning.size_memory)
+        """Records held now, and how many timing counts with: the most of late, or the floor."""
+        late = self.roster.size(now, self.tuning.size_memory)
+        return len(self.roster), max(self.tuning.size_floor, late)
 
     def retune(self, tuning: Tuning) -> None:
         """Other constants."""

@@ -94,6 +94,7 @@ class Roster:
         self._order: list[Record] = []
         self._next = 0
         self._sizes = [0] * BUCKETS
+        self._timed = 0
         self._epoch = 0
         self.records: dict[str, Record] = {}
         self.graves: dict[str, Record] = {}
@@ -139,14 +140,19 @@ class Roster:
         self._sizes[0] = max(self._sizes[0], len(self.records))
 
     def size(self, now: float, memory: float) -> int:
-        """The largest number of records within the last `memory` seconds, for timing alone."""
+        """The largest number of records within the last `memory` seconds, for timing alone.
+
+        It grows at once, which only makes us slower to accuse, and shrinks in small steps.
+        """
         if memory <= 0:
             return len(self.records)
         epoch = int(now / (memory / BUCKETS))
         for _ in range(min(epoch - self._epoch, BUCKETS)):
             self._sizes = [len(self.records), *self._sizes[:-1]]
+            self._timed = max(int(self._timed / STEP_DOWN), *self._sizes)
         self._epoch = epoch
-        return max(self._sizes)
+        self._timed = max(self._timed, *self._sizes)
+        return self._timed
 
     def next_target(self, now: float, retention: float) -> Record | None:
         """Whom to probe: everybody in turn, in an order that is new each time round."""
@@ -205,3 +211,7 @@ class Roster:
                 if len(chosen) == count:
                     break
         return list(chosen.values())
+
+
+STEP_DOWN = 1.2
+"""How much smaller the size that timing counts with may get in a tenth of its memory."""

@@ -32,7 +32,8 @@ class Tuning:
     `rejoin_interval` between dials to seeds that are not alive; `knock_interval` between pings
     to the dead, `redial_interval` between TCP dials to them at the most; `forget_after` which
     the dead are forgotten; `watch_interval` between heartbeats to `watchers` members;
-    `size_memory` over which the largest size of the cluster counts for timing; `allowed`
+    `size_memory` over which the largest size of the cluster counts for timing, and `size_floor`
+    below which it never does; `allowed`
     networks of members (empty: all). `additions` turns on what no number governs: prompt gossip,
     accusations answered to the accused, syncs with strangers, doubt about ourselves.
     """
@@ -59,6 +60,7 @@ class Tuning:
     watch_interval: float = 0.1
     watchers: int = 2
     size_memory: float = 600.0
+    size_floor: int = 0
     allowed: tuple[IPv4Network | IPv6Network, ...] = ()
     additions: bool = True
 

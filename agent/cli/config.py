@@ -9,6 +9,7 @@ import click
 
 from agent.cli.act import Duration
 from agent.cli.asking import ask, complain, json_option, print_json, socket_option
+from agent.cli.config_migrate import migrate
 from agent.cli.config_offline import check, explain, init, schema
 from agent.cli.config_words import (
     EXIT_DIFFERS,
@@ -34,7 +35,7 @@ def config() -> None:
     """Check, show, compare, explain and reload the configuration."""
 
 
-for _command in (check, explain, init, schema):
+for _command in (check, explain, init, migrate, schema):
     config.add_command(_command)
 
 

@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 
 from config.changes import apply, diff
 from config.digest import digests
+from config.documents import Text
 from config.leaves import built, leaves_of
-from config.parse import Surroundings, Text, parse
+from config.parse import Surroundings, parse
 from config.problems import ConfigError
 from config.render import document, text
 from config.tree import Fields, Leaf, Mark, merge, settled

@@ -97,7 +97,9 @@ def test_a_first_file_is_written_once_and_is_valid(tmp_path):
     assert run("init", path).exit_code == 2
     assert run("init", path, "--force").exit_code == 0
     assert run("init", "-").stdout == path.read_text()
-    assert [each.name for each in path.parent.iterdir()] == ["config.yaml"]
+    # No half-written file is left, and editors have their schema.
+    files = sorted(each.name for each in path.parent.iterdir())
+    assert files == ["config.yaml", "wayout.schema.json"]
 
 
 def test_a_first_file_that_cannot_be_written_is_a_failure(tmp_path):

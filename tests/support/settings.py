@@ -2,7 +2,8 @@
 
 from textwrap import dedent
 
-from config.parse import Surroundings, Text, parse
+from config.documents import Text
+from config.parse import Surroundings, parse
 from config.problems import ConfigError
 from config.subscribers import RefusalError
 

@@ -79,9 +79,17 @@ def test_the_size_for_timing_is_the_largest_of_ten_minutes():
     assert len(known) == 11
     assert known.size(200.0, 600.0) == 40
     assert known.size(640.0, 600.0) == 40
-    assert known.size(900.0, 600.0) == 11
-    assert known.size(900.0, default().size_memory) == 11
-    assert known.size(910.0, 0.0) == 11
+    # Then it shrinks by a sixth a minute, until it is the size of today.
+    assert [known.size(60.0 * minute, 600.0) for minute in range(10, 16)] == [
+        40,
+        33,
+        27,
+        22,
+        18,
+        15,
+    ]
+    assert known.size(1200.0, default().size_memory) == 11
+    assert known.size(1210.0, 0.0) == 11
 
 
 def test_both_forms_of_an_address_are_one_place():
