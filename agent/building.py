@@ -18,22 +18,27 @@ from agent.frontdesk import FrontDesk
 from agent.gateway import Gateway
 from agent.inputs import LeaseLapsed, RivalsHeard
 from agent.isolation import Isolation
+from agent.lastgood import LastGood
 from agent.listeners import Listeners
 from agent.mailbox import Mailbox
 from agent.membership import Membership
 from agent.metrics import Metrics
 from agent.outlook import Outlook
+from agent.peers import Peers
 from agent.privileges import missing_privileges
 from agent.publisher import Publisher
 from agent.records import Records
 from agent.reloading import Reloading, Told
 from agent.seeds import Seeds
+from agent.standing import Herald, Standing, state_of
 from agent.statefile import StateFile
 from agent.subscribers import Gossip, Logging, Worldly
 from agent.world import World
 from config.addresses import Auto
+from config.polling import Poll
 from config.transaction import Reloader
-from config.triggers import Poll, Reloads
+from config.triggers import Pace, Reloads
+from config.watch import Watch, folders_of
 from egress.claims import Claims
 from egress.decision import Timing
 from egress.keeper import Keeper
@@ -159,7 +164,7 @@ class _Builder:
         seeds = Seeds(settings.gossip.seeds, address.port, [address], self._rng)
         membership, node = await self._gossip(address)
         controller, keeper, lan = self._ownership(kernel, address, membership, node, records)
-        reloading = self._reloading(controller, node, seeds)
+        reloading = self._reloading(controller, node, seeds, membership)
         desk = FrontDesk(controller, self._mailbox, reloading, address.host, self._clock)
         await self._listen(desk)
         return House(
@@ -238,6 +243,7 @@ class _Builder:
             seeds=tuple(str(each) for each in literal if each != address),
             cluster_digest=self._reloader.digests.cluster,
             node_digest=self._reloader.digests.node,
+            config_state=state_of(self._reloader),
             remembered=records.state.members,
             draining=draining,
             drain_until=until,
@@ -276,15 +282,25 @@ class _Builder:
             wall=time.time,
         )
 
-    def _reloading(self, controller: Controller, node: Node, seeds: Seeds) -> Reloading:
-        reloader = self._reloader
+    def _reloading(
+        self, controller: Controller, node: Node, seeds: Seeds, membership: Membership
+    ) -> Reloading:
+        reloader, metrics = self._reloader, self._metrics
         reloader.subscribe(Worldly(self._mailbox, reloader, lambda: controller.world))
         reloader.subscribe(Logging())
-        reloader.subscribe(Gossip(node, seeds, self._clock))
-        told = Told(reloader, self._notifier, self._metrics)
-        reloads = Reloads(told)
+        reloader.subscribe(Gossip(node, seeds, self._clock, lambda: membership.answered_at))
+        peers = Peers(node, self._clock)
+        herald = Herald(reloader, self._mailbox, peers, LastGood(self._settings.state.dir))
+        standing = Standing(reloader, metrics, lambda: controller.snapshot, self._clock)
+        told = Told(reloader, self._notifier, metrics, standing, herald)
+        reloads = Reloads(told, pace=lambda: _pace(reloader))
         in_cluster = "KUBERNETES_SERVICE_HOST" in os.environ
-        return Reloading(reloader, reloads, Poll(reloader, reloads, auto=in_cluster, rng=self._rng))
+        poll = Poll(reloader, reloads, auto=in_cluster, rng=self._rng, looked=standing.tell)
+        watch = Watch(
+            lambda: folders_of(reloader), poll.hint, lambda: reloader.settings.config.inotify
+        )
+        standing.mode = lambda: watch.mode
+        return Reloading(reloader, reloads, (poll, watch), standing, (herald, peers))
 
     async def _listen(self, desk: FrontDesk) -> None:
         listeners = Listeners(desk, self._metrics)
@@ -294,6 +310,11 @@ class _Builder:
         except OSError as error:
             raise StartError(f"cannot listen, {error}") from error
         self._reloader.subscribe(listeners)
+
+
+def _pace(reloader: Reloader) -> Pace:
+    section = reloader.settings.config
+    return Pace(section.debounce, section.debounce_max, reloader.rest)
 
 
 def _require_privileges() -> None:

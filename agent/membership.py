@@ -38,7 +38,10 @@ log = structlog.get_logger("wayout.gossip")
 
 
 class Membership:
-    """The one listener of the gossip node; `hear` is called on the loop, in order."""
+    """The one listener of the gossip node; `hear` is called on the loop, in order.
+
+    `score` is our health score; `answered_at` is when somebody last answered a burst of pings.
+    """
 
     def __init__(
         self,
@@ -54,6 +57,7 @@ class Membership:
         self._machine = machine
         self._clock = clock
         self.score = 0
+        self.answered_at = float("-inf")
         self._silent: set[str] = set()
         self._lost: dict[str, float] = {}
         self._synced = False
@@ -84,6 +88,7 @@ class Membership:
             case events.UserMessage() | events.StateReceived():
                 self._application(event)
             case events.Contact(answered, asked, since):
+                self.answered_at = self._clock() if answered else self.answered_at
                 self._mailbox.put(ContactReported(answered, asked, since))
             case events.Synced() | events.SyncFailed():
                 self._sync(event)
@@ -176,6 +181,8 @@ class Membership:
                 self._metrics.refuted()
             case events.NameConflict(name, known, claimed):
                 log.error("gossip.name_conflict", peer=name, known=str(known), claimed=str(claimed))
+            case events.ProbeFailed(name, kind):
+                self._metrics.probe_failed(name, kind)
             case events.DatagramsBlocked(name):
                 log.warning("gossip.datagrams_blocked", peer=name)
                 self._metrics.datagrams_blocked(name)

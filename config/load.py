@@ -8,10 +8,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from config.digest import digests
 from config.overrides import environment, flags
 from config.parse import Loaded, Surroundings, parse
 from config.problems import ConfigError
 from config.schema.agent import ConfigSection
+from config.secrets import secrets_of
 from config.source import Snapshot, read
 from config.tree import Leaf, Node, at, merge
 from config.yaml import parse as parse_yaml
@@ -48,7 +50,7 @@ class Source:
             snapshot = self.snapshot()
             content = snapshot.content
             around = replace(self.around, seen_as=seen_as)
-            return Attempt(content, parse(snapshot.files, around, content))
+            return Attempt(content, _with_secrets(parse(snapshot.files, around, content)))
         except ConfigError as error:
             return Attempt(content, error)
 
@@ -62,6 +64,14 @@ class Source:
             return self.snapshot().content
         except ConfigError:
             return ""
+
+
+def _with_secrets(loaded: Loaded) -> Loaded:
+    found = secrets_of(loaded.settings)
+    if not found:
+        return loaded
+    sums = digests(loaded.settings, loaded.digests.content, found)
+    return replace(loaded, secrets=found, digests=sums)
 
 
 def load(

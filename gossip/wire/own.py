@@ -21,7 +21,7 @@ ITEMS_MAX = 1 << 17
 DEPTH_MAX = 16
 """Lists and maps within each other; who reads a value may do so recursively."""
 
-HEARTBEAT, SILENT, UNREACHABLE, META, STATE, REACHABLE = range(1, 7)
+HEARTBEAT, SILENT, UNREACHABLE, META, STATE, REACHABLE, REQUEST, REPLY = range(1, 9)
 
 
 def is_ours(data: bytes) -> bool:
