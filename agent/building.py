@@ -30,7 +30,7 @@ from agent.publisher import Publisher
 from agent.records import Records
 from agent.reloading import Reloading, Told
 from agent.seeds import Seeds
-from agent.standing import Herald, Standing, state_of
+from agent.standing import Figures, Herald, Standing, state_of
 from agent.statefile import StateFile
 from agent.subscribers import Gossip, Logging, Worldly
 from agent.world import World
@@ -56,6 +56,7 @@ if TYPE_CHECKING:
 
     from agent.statefile import State
     from agent.systemd import Notifier
+    from config.load import Attempt
     from config.parse import Loaded
     from config.schema.settings import Settings
     from egress.model import IP
@@ -117,30 +118,27 @@ class House:
         return line
 
 
-async def build(
-    loaded: Loaded,
-    path: Path,
-    overrides: tuple[str, ...],
-    doors: AsyncExitStack,
-    notifier: Notifier,
-) -> House:
+@dataclass(frozen=True, slots=True)
+class Start:
+    """What a daemon begins with; `refused` as in `daemon.run`."""
+
+    loaded: Loaded
+    path: Path
+    overrides: tuple[str, ...]
+    refused: Attempt | None = None
+
+
+async def build(start: Start, doors: AsyncExitStack, notifier: Notifier) -> House:
     """Open every door; StartError when one stays shut, with nothing half done."""
     _require_privileges()
-    return await _Builder(loaded, path, overrides, doors, notifier).house()
+    return await _Builder(start, doors, notifier).house()
 
 
 class _Builder:
     """The order of building: what others need comes first, what can be asked comes last."""
 
-    def __init__(
-        self,
-        loaded: Loaded,
-        path: Path,
-        overrides: tuple[str, ...],
-        doors: AsyncExitStack,
-        notifier: Notifier,
-    ) -> None:
-        self._settings = loaded.settings
+    def __init__(self, start: Start, doors: AsyncExitStack, notifier: Notifier) -> None:
+        self._settings = start.loaded.settings
         self._began = time.monotonic()
         self._doors = doors
         self._notifier = notifier
@@ -150,7 +148,9 @@ class _Builder:
         self._metrics = Metrics()
         self._claims = Claims(self._settings.egress.hash_seed)
         self._moves = Moves(self._settings.node.name, Timing(), self._rng)
-        self._reloader = Reloader(path, loaded, overrides=overrides)
+        self._reloader = Reloader(
+            start.path, start.loaded, overrides=start.overrides, refused=start.refused
+        )
         self._clock = self._loop.time
 
     async def house(self) -> House:
@@ -164,7 +164,7 @@ class _Builder:
         seeds = Seeds(settings.gossip.seeds, address.port, [address], self._rng)
         membership, node = await self._gossip(address)
         controller, keeper, lan = self._ownership(kernel, address, membership, node, records)
-        reloading = self._reloading(controller, node, seeds, membership)
+        reloading = self._reloading(controller, keeper, node, seeds, membership)
         desk = FrontDesk(controller, self._mailbox, reloading, address.host, self._clock)
         await self._listen(desk)
         return House(
@@ -283,7 +283,12 @@ class _Builder:
         )
 
     def _reloading(
-        self, controller: Controller, node: Node, seeds: Seeds, membership: Membership
+        self,
+        controller: Controller,
+        keeper: Keeper,
+        node: Node,
+        seeds: Seeds,
+        membership: Membership,
     ) -> Reloading:
         reloader, metrics = self._reloader, self._metrics
         reloader.subscribe(Worldly(self._mailbox, reloader, lambda: controller.world))
@@ -291,7 +296,8 @@ class _Builder:
         reloader.subscribe(Gossip(node, seeds, self._clock, lambda: membership.answered_at))
         peers = Peers(node, self._clock)
         herald = Herald(reloader, self._mailbox, peers, LastGood(self._settings.state.dir))
-        standing = Standing(reloader, metrics, lambda: controller.snapshot, self._clock)
+        figures = Figures(node, keeper, metrics)
+        standing = Standing(reloader, metrics, lambda: controller.snapshot, self._clock, figures)
         told = Told(reloader, self._notifier, metrics, standing, herald)
         reloads = Reloads(told, pace=lambda: _pace(reloader))
         in_cluster = "KUBERNETES_SERVICE_HOST" in os.environ

@@ -79,6 +79,14 @@ class Desk(Protocol):
         """Generation, digests, pending restart and the last reload."""
         ...
 
+    def config_drift(self) -> Document:
+        """Members by the configuration that they run."""
+        ...
+
+    async def config_peer(self, name: str) -> Document:
+        """What another member runs, redacted by it; DeskError if it does not answer."""
+        ...
+
 
 def rows_named(rows: list[Document], name: str) -> list[Document]:
     """The rows of one egress, asked for by name or by one of its addresses."""

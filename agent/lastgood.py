@@ -7,6 +7,7 @@ proved right. It holds what runs and not what waits for a restart: only that is 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 from pathlib import Path
@@ -15,17 +16,24 @@ from typing import TYPE_CHECKING
 import structlog
 
 from config.load import Source, surroundings
+from config.overrides import environment, flags
 from config.parse import Loaded
+from config.problems import ConfigError
 from config.render import document
+from config.schema.agent import StateSection
+from config.tree import Leaf, Node, at, merge
+from config.yaml import parse as parse_yaml
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
+    from config.parse import Surroundings
     from config.schema.settings import Settings
 
 NAME = "last-good.json"
 MODE = 0o640
 PATIENCE = 5.0
+_STATE_DIR = ("state", "dir")
 
 log = structlog.get_logger("wayout.config")
 
@@ -54,16 +62,30 @@ class LastGood:
         self._saved, self._failing = settings, False
 
 
-def recall(
-    folder: str | Path,
-    *,
-    environ: Mapping[str, str] | None = None,
-    overrides: Sequence[str] = (),
-) -> Loaded | None:
-    """What was kept in `folder`, under the environment and flags of now; None if nothing valid."""
-    around = surroundings(environ=environ, overrides=overrides)
-    outcome = Source(Path(folder) / NAME, around).attempt().outcome
-    return outcome if isinstance(outcome, Loaded) else None
+def recalled(path: str | Path, overrides: Sequence[str], *, wanted: bool) -> Loaded | None:
+    """The settings that ran last, if a start may take them; None if not, or if there are none.
+
+    Whether it may, these settings say themselves, or the flag. Where they lie, the broken files
+    may still tell; else the environment, the flags, or the default.
+    """
+    around = surroundings(overrides=overrides)
+    folder = Path(_folder(Path(path), around))
+    outcome = Source(folder / NAME, around).attempt().outcome
+    if not isinstance(outcome, Loaded):
+        return None
+    return outcome if wanted or outcome.settings.config.start_with_last_good else None
+
+
+def _folder(path: Path, around: Surroundings) -> str:
+    found: Node | None = None
+    with contextlib.suppress(OSError, ConfigError):
+        found = at(parse_yaml(str(path), path.read_bytes()), _STATE_DIR)
+    with contextlib.suppress(ConfigError):
+        found = merge(found, at(environment(around.environ).tree, _STATE_DIR))
+        found = merge(found, at(flags(around.overrides).tree, _STATE_DIR))
+    if isinstance(found, Leaf) and isinstance(found.value, str) and found.value:
+        return found.value
+    return str(StateSection.model_fields["dir"].default)
 
 
 def _write(path: Path, settings: Settings) -> None:

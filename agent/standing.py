@@ -24,10 +24,15 @@ if TYPE_CHECKING:
     from agent.peers import Peers
     from agent.snapshot import Snapshot
     from config.transaction import Reloader
+    from egress.keeper import Keeper
+    from gossip.node import Node
 
 
 class Standing:
-    """Reads the reloader; `shot` gives the controller's last picture, `lags` the worst loop lag."""
+    """Reads the reloader; `shot` gives the controller's last picture.
+
+    `mode` says how files are watched.
+    """
 
     def __init__(
         self,
@@ -35,7 +40,9 @@ class Standing:
         metrics: Metrics,
         shot: Callable[[], Snapshot | None],
         clock: Callable[[], float],
+        figures: Figures,
     ) -> None:
+        self._figures = figures
         self._reloader = reloader
         self._metrics = metrics
         self._shot = shot
@@ -45,6 +52,7 @@ class Standing:
 
     def tell(self) -> None:
         """Metrics of this moment."""
+        self._figures.tell()
         self._metrics.config(self._facts())
         rows = self._rows()
         if rows:
@@ -81,6 +89,24 @@ class Standing:
         grace = self._reloader.settings.config.drift_grace
         wall = shot.wall + now - shot.now
         return drift.document(self._rows(), grace=grace, now=now, wall=wall)
+
+
+class Figures:
+    """What node and keeper gather and metrics are told now and then."""
+
+    def __init__(self, node: Node, keeper: Keeper, metrics: Metrics) -> None:
+        self._node = node
+        self._keeper = keeper
+        self._metrics = metrics
+        self._restored = 0
+
+    def tell(self) -> None:
+        """What came about since the last time."""
+        self._metrics.loop_lag(self._node.worst_lag)
+        self._node.worst_lag = 0.0
+        for _ in range(self._keeper.restored - self._restored):
+            self._metrics.address_restored()
+        self._restored = self._keeper.restored
 
 
 class Herald:

@@ -139,6 +139,14 @@ async def _config_status(desk: Desk, _: Arguments) -> Document:
     return desk.config_status()
 
 
+async def _config_drift(desk: Desk, _: Arguments) -> Document:
+    return desk.config_drift()
+
+
+async def _config_peer(desk: Desk, given: Arguments) -> Document:
+    return await desk.config_peer(given.text("name"))
+
+
 async def _version(_desk: Desk, _: Arguments) -> Document:
     return {**release.describe()}
 
@@ -161,6 +169,8 @@ VERBS: Mapping[str, Verb] = {
     ),
     "config_show": Verb(_config_show, frozenset({"which", "origin", "changed_only"})),
     "config_status": Verb(_config_status),
+    "config_drift": Verb(_config_drift),
+    "config_peer": Verb(_config_peer, frozenset({"name"})),
     "version": Verb(_version),
     "ready": Verb(_ready),
 }

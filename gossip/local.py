@@ -75,6 +75,16 @@ class Local:
         self._dials: list[Dial] = []
         self._events: list[Event] = []
 
+    @property
+    def said_goodbye(self) -> bool:
+        """Whether we leave, and have said so as often as any rumor is said."""
+        company = any(each.health.present for each in self.roster.others())
+        return self.leaving and (self.name not in self.rumors or not company)
+
+    def sizes(self, now: float) -> tuple[int, int]:
+        """Records held now, and the most of late."""
+        return len(self.roster), self.roster.size(now, self.tuning.size_memory)
+
     def retune(self, tuning: Tuning) -> None:
         """Other constants."""
         self.tuning = tuning

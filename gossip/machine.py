@@ -117,9 +117,7 @@ class Machine:
     @property
     def left(self) -> bool:
         """Whether goodbye has been said, as often as any rumor is."""
-        local = self._local
-        company = any(each.health.present for each in local.roster.others())
-        return local.leaving and (local.name not in local.rumors or not company)
+        return self._local.said_goodbye
 
     @property
     def score(self) -> int:
@@ -143,9 +141,7 @@ class Machine:
 
     def members(self) -> tuple[Member, ...]:
         """Everybody known, ourselves and the dead that are still knocked at included."""
-        roster = self._local.roster
-        buried = [each for name, each in roster.graves.items() if name not in roster.records]
-        return tuple(record.member() for record in (*roster.records.values(), *buried))
+        return tuple(record.member() for record in self._local.roster.everybody())
 
     def member(self, name: str) -> Member | None:
         """One of them."""

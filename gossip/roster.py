@@ -116,6 +116,11 @@ class Roster:
                 found = record
         return found
 
+    def everybody(self) -> Iterator[Record]:
+        """Every record, and the dead that are still knocked at."""
+        yield from self.records.values()
+        yield from (each for name, each in self.graves.items() if name not in self.records)
+
     def others(self) -> Iterator[Record]:
         """Every record but our own."""
         return (record for record in self.records.values() if record.claim.node != self._me)
