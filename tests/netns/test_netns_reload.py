@@ -279,7 +279,7 @@ def test_a_hang_up_in_the_middle_of_the_start_neither_kills_nor_counts_as_ready(
 def test_a_start_with_broken_files_takes_what_ran_last_only_if_told_to(folder):
     with managed(folder) as (_, path, manager):
         heard(manager, "READY=1")
-        eventually(lambda: (folder / "state" / "last-good.json").exists())
+        eventually((folder / "state" / "last-good.json").exists)
         good = path.read_text()
         path.write_text(good + "egres: {}\n")
         plain = subprocess.run(
@@ -294,7 +294,7 @@ def test_a_start_with_broken_files_takes_what_ran_last_only_if_told_to(folder):
         config = call(str(folder / "sock"), "status")["config"]
         assert config["stale"]
         assert "egres" in config["last_reload"]["errors"][0]
-        assert rows(str(folder / "sock"), "egress_list")[0]["owner"] == "n1"
+        eventually(lambda: rows(str(folder / "sock"), "egress_list")[0]["owner"] == "n1")
         path.write_text(good)
         assert call(str(folder / "sock"), "reload", timeout=20)["result"] == "unchanged"
         assert not call(str(folder / "sock"), "status")["config"]["stale"]
