@@ -298,3 +298,46 @@ def test_a_start_with_broken_files_takes_what_ran_last_only_if_told_to(folder):
         path.write_text(good)
         assert call(str(folder / "sock"), "reload", timeout=20)["result"] == "unchanged"
         assert not call(str(folder / "sock"), "status")["config"]["stale"]
+
+
+def test_t33_a_changed_interface_moves_the_addresses_that_it_concerns_and_no_other(folder):
+    """As the kernel tells it: released there, then bound here; nothing else is dropped."""
+    moving, staying = "10.77.0.202", "10.77.0.201"
+    more = "    b: {egress_ip: %s, interface: %s}\n"
+    with managed(folder) as (daemon, path, manager):
+        heard(manager, "READY=1")
+        inside = ["nsenter", f"--net=/proc/{daemon.pid}/ns/net"]
+        subprocess.run(
+            [*inside, "ip", "link", "add", "eth1", "type", "veth", "peer", "name", "eth1p"],
+            check=True,
+        )
+        for link in ("eth1", "eth1p"):
+            subprocess.run([*inside, "ip", "link", "set", link, "up"], check=True)
+        base, _, _ = path.read_text().partition("egress:")
+        base += f"egress:\n  egresses:\n    a: {{egress_ip: {staying}}}\n"
+        sock = str(folder / "sock")
+        path.write_text(base + more % (moving, "eth0"))
+        assert call(sock, "reload", timeout=20)["result"] == "applied"
+
+        def where():
+            return {row["ip"]: row["interface"] for row in rows(sock, "egress_list")}
+
+        eventually(lambda: where() == {staying: "eth0", moving: "eth0"})
+        with subprocess.Popen(
+            [*inside, "ip", "monitor", "address"], stdout=subprocess.PIPE, text=True
+        ) as monitor:
+            time.sleep(0.5)
+            path.write_text(base + more % (moving, "eth1"))
+            assert call(sock, "reload", timeout=20)["result"] == "applied"
+            eventually(lambda: where() == {staying: "eth0", moving: "eth1"})
+            time.sleep(2.0)
+            monitor.terminate()
+            lines = monitor.stdout.read().splitlines()
+
+    gone = [line for line in lines if "Deleted" in line and " inet " in line]
+    bound = [moving in line and " eth1 " in line and "Deleted" not in line for line in lines]
+    assert len(gone) == 1, lines
+    assert moving in gone[0]
+    assert "eth0" in gone[0]
+    assert lines.index(gone[0]) < bound.index(True)
+    assert any(staying in line for line in lines), "renewals of the other are seen"
