@@ -35,6 +35,7 @@ FAULTS = (
     "drain",
     "gossip-cut",
     "unplug",
+    "drift",
     "sigusr2",
 )
 """Those of `agent.lab.measure`, which is loaded only when it is needed."""

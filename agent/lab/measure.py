@@ -66,6 +66,23 @@ def _cut_gossip(cluster: Cluster, name: str) -> float:
     return faults.cut(cluster, name, only="gossip")
 
 
+def _differ(cluster: Cluster, name: str) -> float:
+    """The victim's file gives every address to the victim; the others' files do not."""
+    path, kept = cluster.file(name, "yaml"), cluster.file(name, "kept")
+    text = path.read_text()
+    kept.write_text(text)
+    began = time.monotonic()
+    path.write_text(text.replace('"}\n', f'", pin: {name}}}\n'))
+    _ask(cluster, name, "reload", seconds=VERB_PATIENCE)
+    return began
+
+
+def _agree(cluster: Cluster, name: str) -> None:
+    path, kept = cluster.file(name, "yaml"), cluster.file(name, "kept")
+    kept.replace(path)
+    _ask(cluster, name, "reload", seconds=VERB_PATIENCE)
+
+
 def _nothing(_cluster: Cluster, _name: str) -> None:
     pass
 
@@ -78,6 +95,7 @@ KINDS = {
     "drain": Kind(_drain, _undrain, 20.0, "the node hands over and stays a member"),
     "gossip-cut": Kind(_cut_gossip, faults.heal, 20.0, "gossip is dropped, all else goes through"),
     "unplug": Kind(faults.cut, faults.heal, 20.0, "the cable is pulled, the daemon runs on"),
+    "drift": Kind(_differ, _agree, 0.0, "one node runs another file than the others"),
     "sigusr2": Kind(faults.restart, _nothing, 0.0, "the daemon is replaced by a new one"),
 }
 
