@@ -3,6 +3,7 @@ BIN := .venv/bin
 READY := .venv/ready
 SEED ?= 1
 NODES ?= 100
+SECONDS ?= 600
 
 .PHONY: help
 help:
@@ -36,7 +37,9 @@ fix: $(READY)  ## format and mend what can be mended
 sim: $(READY)  ## one simulated cluster: make sim SEED=7 NODES=200
 	$(BIN)/python bench/sim.py --seed $(SEED) --nodes $(NODES)
 
-soak: $(READY)  ## long runs: property tests with many examples, faults in virtual time
+soak: $(READY)  ## long runs: fuzzing of every decoder (SECONDS=600), laws with many examples, faults
+	$(BIN)/pip install --quiet --group soak
+	$(BIN)/python bench/fuzz.py --seconds $(SECONDS)
 	HYPOTHESIS_PROFILE=soak $(BIN)/pytest -q -m "not netns and not interop" tests/property tests/simulation
 
 bench: $(READY)  ## measure against peers and limits

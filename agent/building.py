@@ -12,12 +12,16 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from agent import interfaces, security, wiring
+from agent import derived, interfaces, security, wiring
 from agent.controller import Controller, Parts
 from agent.frontdesk import FrontDesk
 from agent.gateway import Gateway
 from agent.inputs import LeaseLapsed, RivalsHeard
 from agent.isolation import Isolation
+from agent.keys import words
+from agent.keys.desk import KeyDesk
+from agent.keys.ring import Keys
+from agent.keys.rotation import Rotation
 from agent.lastgood import LastGood
 from agent.listeners import Listeners
 from agent.mailbox import Mailbox
@@ -54,6 +58,7 @@ if TYPE_CHECKING:
     from contextlib import AsyncExitStack
     from pathlib import Path
 
+    from agent.desk import Document
     from agent.statefile import State
     from agent.systemd import Notifier
     from config.load import Attempt
@@ -92,6 +97,7 @@ class House:
     records: Records
     reloading: Reloading
     reloader: Reloader
+    rotation: Rotation
 
     @property
     def settings(self) -> Settings:
@@ -152,6 +158,7 @@ class _Builder:
             start.path, start.loaded, overrides=start.overrides, refused=start.refused
         )
         self._clock = self._loop.time
+        self._host = ""
 
     async def house(self) -> House:
         settings = self._settings
@@ -165,7 +172,8 @@ class _Builder:
         membership, node = await self._gossip(address)
         controller, keeper, lan = self._ownership(kernel, address, membership, node, records)
         reloading = self._reloading(controller, keeper, node, seeds, membership)
-        desk = FrontDesk(controller, self._mailbox, reloading, address.host, self._clock)
+        keyring = KeyDesk(self._rotation, lambda: self._reloader.settings)
+        desk = FrontDesk(controller, self._mailbox, reloading, keyring, address.host)
         await self._listen(desk)
         return House(
             began=self._began,
@@ -180,6 +188,7 @@ class _Builder:
             records=records,
             reloading=reloading,
             reloader=self._reloader,
+            rotation=self._rotation,
         )
 
     async def _address(self, kernel: Netlink) -> Address:
@@ -197,6 +206,7 @@ class _Builder:
 
     async def _gossip(self, address: Address) -> tuple[Membership, Node]:
         settings = self._settings
+        self._host = address.host
         advertised = settings.gossip.advertise_address
         host = address.host if isinstance(advertised, Auto) else str(advertised)
         known_as = replace(address, host=host)
@@ -215,7 +225,15 @@ class _Builder:
         except OSError as error:
             raise StartError(_unbindable(address, error)) from error
         self._doors.push_async_callback(node.close)
+        self._metrics.socket_failures(node.failures)
+        self._keyring(membership, node)
         return membership, node
+
+    def _keyring(self, membership: Membership, node: Node) -> None:
+        keys = Keys(node, lambda: self._reloader.settings)
+        self._rotation = Rotation(self._settings.node.name, node, keys, self._metrics.dropped)
+        membership.route(words.KIND, self._rotation.heard)
+        self._reloader.attach(keys.outside)
 
     def _ownership(
         self,
@@ -306,7 +324,12 @@ class _Builder:
             lambda: folders_of(reloader), poll.hint, lambda: reloader.settings.config.inotify
         )
         standing.mode = lambda: watch.mode
-        return Reloading(reloader, reloads, (poll, watch), standing, (herald, peers))
+
+        def come_to(settings: Settings) -> list[Document]:
+            sizes = derived.Sizes(*node.machine.sizes(self._clock()))
+            return derived.rows(settings, self._host, sizes)
+
+        return Reloading(reloader, reloads, (poll, watch), standing, (herald, peers), come_to)
 
     async def _listen(self, desk: FrontDesk) -> None:
         listeners = Listeners(desk, self._metrics)

@@ -99,6 +99,7 @@ def _parts(house: House, notifier: Notifier) -> dict[str, Awaitable[None]]:
         "gateway": house.gateway.run(),
         "records": house.records.run(),
         "reloading": house.reloading.run(),
+        "keyring": house.rotation.run(),
         "readiness": _readiness(house, notifier),
         "watchdog": notifier.run(),
     }

@@ -87,6 +87,16 @@ class Desk(Protocol):
         """What another member runs, redacted by it; DeskError if it does not answer."""
         ...
 
+    async def keyring_list(self) -> Document:
+        """Which member accepts which key, by fingerprint."""
+        ...
+
+    async def keyring_change(
+        self, *, operation: str, key: str, node: str | None, force: bool
+    ) -> Document:
+        """Add, use or remove a key on every member, or on one; what came of it at each."""
+        ...
+
 
 def rows_named(rows: list[Document], name: str) -> list[Document]:
     """The rows of one egress, asked for by name or by one of its addresses."""

@@ -12,10 +12,9 @@ from agent.desk import DeskError
 from agent.inputs import DrainWished
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from agent.controller import Controller
     from agent.desk import Document
+    from agent.keys.desk import KeyDesk
     from agent.mailbox import Mailbox
     from agent.reloading import Reloading
     from agent.snapshot import Snapshot
@@ -32,14 +31,15 @@ class FrontDesk:
         controller: Controller,
         mailbox: Mailbox,
         reloading: Reloading,
+        keyring: KeyDesk,
         address: str,
-        clock: Callable[[], float],
     ) -> None:
         self._controller = controller
         self._mailbox = mailbox
         self._reloading = reloading
+        self._keyring = keyring
         self._address = address
-        self._clock = clock
+        self._clock = asyncio.get_running_loop().time
 
     def status(self) -> Document:
         """`status --json`."""
@@ -126,6 +126,16 @@ class FrontDesk:
     async def config_peer(self, name: str) -> Document:
         """What another member runs."""
         return await self._reloading.peer(name)
+
+    async def keyring_list(self) -> Document:
+        """Which member accepts which key."""
+        return await self._keyring.listed()
+
+    async def keyring_change(
+        self, *, operation: str, key: str, node: str | None, force: bool
+    ) -> Document:
+        """Add, use or remove a key."""
+        return await self._keyring.change(operation, key, only=node, force=force)
 
     async def _emptied(self) -> bool:
         try:

@@ -62,6 +62,7 @@ class Membership:
         self._lost: dict[str, float] = {}
         self._synced = False
         self._quiet_until = float("-inf")
+        self._listeners: dict[int, Callable[[events.UserMessage], None]] = {}
         # Who is alone hears of no change, and sees itself all the same.
         mailbox.put(MembersChanged())
 
@@ -75,6 +76,10 @@ class Membership:
             lost=dict(self._lost),
             synced=self._synced,
         )
+
+    def route(self, kind: int, hear: Callable[[events.UserMessage], None]) -> None:
+        """Messages of this kind are for somebody else."""
+        self._listeners[kind] = hear
 
     def hear(self, event: Event) -> None:
         """One event of the machine."""
@@ -135,6 +140,9 @@ class Membership:
 
     def _application(self, event: events.UserMessage | events.StateReceived) -> None:
         kind = event.kind if isinstance(event, events.UserMessage) else CLAIMS_KIND
+        if isinstance(event, events.UserMessage) and kind in self._listeners:
+            self._listeners[kind](event)
+            return
         if kind == NOTICES_KIND:
             self._notices(event)
             return
@@ -181,6 +189,7 @@ class Membership:
                 self._metrics.refuted()
             case events.NameConflict(name, known, claimed):
                 log.error("gossip.name_conflict", peer=name, known=str(known), claimed=str(claimed))
+                self._metrics.dropped("name_conflict")
             case events.ProbeFailed(name, kind):
                 self._metrics.probe_failed(name, kind)
             case events.DatagramsBlocked(name):

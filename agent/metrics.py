@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import prometheus_client
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector
-from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
 from agent import release
 
@@ -148,6 +148,10 @@ class Metrics:
         """Everybody that gossip knows now."""
         self._picture.members = tuple(members)
 
+    def socket_failures(self, failures: Mapping[str, int]) -> None:
+        """What the kernel refused on the gossip socket, by errno name; looked at when scraped."""
+        self._picture.failures = failures
+
     def health_changed(self, was: str, now: str) -> None:
         """A member changed its state."""
         self._health_changes.labels(self._word("was", was), self._word("now", now)).inc()
@@ -272,10 +276,11 @@ class _Picture:
         self.config: ConfigFacts | None = None
         self.config_members: dict[str, int] = {}
         self.differing = 0
+        self.failures: Mapping[str, int] = {}
         self.loop = Peak(clock)
         self.renewal = Peak(clock)
 
-    def collect(self) -> Iterator[GaugeMetricFamily]:
+    def collect(self) -> Iterator[Metric]:
         """All samples of this moment."""
         info = _family("build_info", "Which wayout this is.", "version")
         info.add_metric([release.VERSION], 1)
@@ -284,6 +289,11 @@ class _Picture:
         for name, peak in lags.items():
             yield _single(f"{name}_lag_seconds", "Worst lag of the last minute.", peak.worst())
         yield from self._members()
+        says = "Datagrams that the kernel refused to send or receive."
+        failures = CounterMetricFamily("wayout_socket_failures", says, labels=["error"])
+        for name, count in sorted(self.failures.items()):
+            failures.add_metric([name], count)
+        yield failures
         yield from self._egress()
         if self.config is not None:
             yield from self._config(self.config)

@@ -10,6 +10,8 @@ from config.transaction import AUTOMATIC
 from config.triggers import TooManyError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from agent.desk import Document
     from agent.metrics import Metrics
     from agent.peers import Peers
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     from agent.systemd import Notifier
     from config.polling import Poll
     from config.report import Report
+    from config.schema.settings import Settings
     from config.transaction import Reloader
     from config.triggers import Reloads
     from config.watch import Watch
@@ -84,8 +87,10 @@ class Reloading:
         eyes: tuple[Poll, Watch],
         standing: Standing,
         words: tuple[Herald, Peers],
+        derived: Callable[[Settings], list[Document]],
     ) -> None:
         self._reloader = reloader
+        self._derived = derived
         self._reloads = reloads
         self._poll, self._watch = eyes
         self._standing = standing
@@ -137,8 +142,9 @@ class Reloading:
         return {**self._reloader.status(), **said}
 
     def show(self, *, which: str, origin: bool, changed_only: bool) -> Document:
-        """`config show`."""
-        return self._reloader.show(which=which, origin=origin, changed_only=changed_only)
+        """`config show`, with what `auto` and formulas come to now."""
+        shown = self._reloader.show(which=which, origin=origin, changed_only=changed_only)
+        return {**shown, "derived": [*self._derived(self._reloader.settings)]}
 
     def drift(self) -> Document:
         """`config drift`."""

@@ -34,6 +34,10 @@ class Arguments:
             )
         return value
 
+    def has(self, name: str) -> bool:
+        """Whether it was given, and is not null."""
+        return self._given.get(name) is not None
+
     def flag(self, name: str, *, default: bool = False) -> bool:
         """True or false."""
         value = self._given.get(name, default)
@@ -147,6 +151,19 @@ async def _config_peer(desk: Desk, given: Arguments) -> Document:
     return await desk.config_peer(given.text("name"))
 
 
+async def _keyring_list(desk: Desk, _: Arguments) -> Document:
+    return await desk.keyring_list()
+
+
+async def _keyring_change(desk: Desk, given: Arguments) -> Document:
+    return await desk.keyring_change(
+        operation=given.text("operation"),
+        key=given.text("key"),
+        node=given.text("node") if given.has("node") else None,
+        force=given.flag("force"),
+    )
+
+
 async def _version(_desk: Desk, _: Arguments) -> Document:
     return {**release.describe()}
 
@@ -171,6 +188,10 @@ VERBS: Mapping[str, Verb] = {
     "config_status": Verb(_config_status),
     "config_drift": Verb(_config_drift),
     "config_peer": Verb(_config_peer, frozenset({"name"})),
+    "keyring_list": Verb(_keyring_list),
+    "keyring_change": Verb(
+        _keyring_change, frozenset({"operation", "key", "node", "force"}), changes=True
+    ),
     "version": Verb(_version),
     "ready": Verb(_ready),
 }

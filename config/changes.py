@@ -37,12 +37,15 @@ class Change:
     old: Plain | Absent
     new: Plain | Absent
     option: Option
+    content: bool = False
 
     @property
     def kind(self) -> str:
-        """`added`, `removed` or `changed`."""
+        """`added`, `removed`, `changed`, or `content`: the value is the same, its file is not."""
         if self.old is ABSENT:
             return "added"
+        if self.content:
+            return "content"
         return "removed" if self.new is ABSENT else "changed"
 
     def to_plain(self) -> dict[str, Plain]:
@@ -115,7 +118,9 @@ def _same(one: Plain | Absent, other: Plain | Absent) -> bool:
 
 def notable(changes: Iterable[Change]) -> tuple[Change, ...]:
     """Without the defaults that come and go with a whole egress: what people want to read."""
-    return tuple(each for each in changes if each.kind == "changed" or not _by_default(each))
+    return tuple(
+        each for each in changes if each.kind in ("changed", "content") or not _by_default(each)
+    )
 
 
 def _by_default(change: Change) -> bool:

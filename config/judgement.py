@@ -20,13 +20,15 @@ from config.schema.table import entry_of
 from config.tree import Mark
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
     from config.layers import Provenance
     from config.load import Source
     from config.parse import Loaded
     from config.schema.settings import Settings
     from config.secrets import Secret
+
+    Outside = Callable[[Settings], Collection[tuple[str, ...]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +66,7 @@ class Terms:
     running: Loaded
     rebinding: Collection[str]
     allow_removal: bool = False
+    outside: Outside | None = None
 
 
 def judge(source: Source, terms: Terms) -> Judgement:
@@ -88,6 +91,9 @@ def _weighed(source: Source, loaded: Loaded, terms: Terms) -> Candidate | Config
         return ConfigError((refusal,))
     sums = digests(settings, loaded.digests.content, loaded.secrets)
     rotated = _rotated(terms.running.secrets, loaded.secrets)
+    if terms.outside is not None and rotated:
+        differing = terms.outside(loaded.settings)
+        rotated = tuple(each for each in rotated if each.path in differing)
     return Candidate(loaded, settings, sums, parts, rotated)
 
 
@@ -119,7 +125,7 @@ def _rotated(old: Sequence[Secret], new: Sequence[Secret]) -> tuple[Change, ...]
             continue
         entry = entry_of(each.path)
         assert entry is not None
-        found.append(Change(each.path, str(was), str(each), entry.option))
+        found.append(Change(each.path, str(was), str(each), entry.option, content=True))
     return tuple(found)
 
 

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from config.changes import Pending
     from config.digest import Digests
+    from config.judgement import Outside
     from config.parse import Loaded
     from config.schema.settings import Settings
     from config.secrets import Secret
@@ -93,8 +94,10 @@ class Reloader:
         self._clock = clock
         self._lock = asyncio.Lock()
         self._subscribers: list[Subscriber] = []
+        self._outside: Outside | None = None
         self._now = _Standing(loaded, loaded)
         self._attempted = loaded.settings
+        self._known = loaded.secrets
         self.generation = 1
         first = Report(Result.APPLIED, "start", stamp(clock()), 1, warnings=loaded.warnings)
         content = loaded.digests.content
@@ -181,6 +184,14 @@ class Reloader:
         """From now on, and in the order of subscription."""
         self._subscribers.append(subscriber)
 
+    def attach(self, outside: Outside) -> None:
+        """Who knows better what runs of the files that options name, such as keys.
+
+        `outside(settings)` names the options whose file says something else than what runs: a
+        file that was changed together with what runs is no change. Called in a thread.
+        """
+        self._outside = outside
+
     async def look(self) -> str:
         """The digest of the files as they are now; empty if they cannot be read."""
         try:
@@ -193,7 +204,11 @@ class Reloader:
     def _look(self) -> str:
         content = self._source.content()
         # By the names of the last attempt: so what was refused for a bad key file is known again.
-        return content + content_of(secrets_of(self._attempted)) if content else ""
+        found = secrets_of(self._attempted) if content else ()
+        if self._outside is not None and found != self._known:
+            differing, known = self._outside(self._attempted), {s.path: s for s in self._known}
+            found = tuple(s if s.path in differing else known.get(s.path, s) for s in found)
+        return content + content_of(found) if content else ""
 
     async def reload(
         self, trigger: str, *, dry_run: bool = False, allow_removal: bool = False
@@ -217,18 +232,17 @@ class Reloader:
     def _seen(self, judged: Judgement) -> str:
         """What `look` will find for as long as nobody changes anything."""
         self._attempted = judged.settings or self._attempted
-        if not judged.content:
-            self._content = ""
-        elif isinstance(judged.outcome, Candidate):
-            self._content = judged.content + content_of(judged.outcome.loaded.secrets)
+        if isinstance(judged.outcome, Candidate):
+            self._known = judged.outcome.loaded.secrets
         else:
-            self._content = judged.content + content_of(secrets_of(self._attempted))
+            self._known = secrets_of(self._attempted)
+        self._content = judged.content + content_of(self._known) if judged.content else ""
         return self._content
 
     async def _judged(self, *, allow_removal: bool) -> Judgement:
         """In a thread: large files take longer than the loop may be held."""
         rebinding = frozenset().union(*(each.rebinds for each in self._subscribers))
-        terms = Terms(self._now.running, rebinding, allow_removal)
+        terms = Terms(self._now.running, rebinding, allow_removal, self._outside)
         try:
             async with asyncio.timeout(READ_PATIENCE):
                 return await asyncio.to_thread(judge, self._source, terms)

@@ -13,9 +13,9 @@ from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING, assert_never
 
 from gossip import addressing
-from gossip.events import HealthChanged, MetaChanged, NameConflict, Refuted
+from gossip.events import Dropped, HealthChanged, MetaChanged, NameConflict, Refuted
 from gossip.local import SEQUENCE_MAX
-from gossip.peer import Health
+from gossip.peer import NOWHERE, Health
 from gossip.roster import MEMBERS_MAX, Record, supersedes
 from gossip.suspicion import Suspicion
 from gossip.tuning import suspicion_bounds
@@ -190,9 +190,13 @@ class Hearsay:
 
     def _introduce(self, claim: Alive, now: float) -> None:
         place = self._place(claim)
-        if place is None or claim.incarnation == 0 or not _sane(claim.versions):
+        if place is None:
+            return
+        if claim.incarnation == 0 or not _sane(claim.versions):
+            self._local.tell(Dropped(place, "bad_versions" if claim.incarnation else "no_life"))
             return
         if len(self._local.roster) >= MEMBERS_MAX or not claim.node:
+            self._local.tell(Dropped(place, "too_many_members" if claim.node else "no_name"))
             return
         buried = self._local.roster.exhume(claim.node)
         record = Record(claim, place, now)
@@ -298,7 +302,11 @@ class Hearsay:
 
     def _place(self, claim: Alive) -> Address | None:
         place = addressing.locate(claim.addr, claim.port)
-        if place is None or not addressing.allowed(place.host, self._local.tuning.allowed):
+        if place is None:
+            self._local.tell(Dropped(NOWHERE, "bad_address"))
+            return None
+        if not addressing.allowed(place.host, self._local.tuning.allowed):
+            self._local.tell(Dropped(place, "not_allowed"))
             return None
         return place
 

@@ -65,10 +65,7 @@ class MetaTooLong(ValueError):  # noqa: N818 - the seam's name
 
 
 class Machine:
-    """A member of the cluster. Times are loop seconds; `envelope` may be replaced while running.
-
-    `serve(kind, handler)` says who answers the requests of other members.
-    """
+    """A member of the cluster. Times are loop seconds; `envelope` may be replaced while running."""
 
     def __init__(
         self, identity: Identity, tuning: Tuning, envelope: Envelope, rng: Random, now: float
@@ -148,6 +145,10 @@ class Machine:
         roster = self._local.roster
         record = roster.get(name) or roster.graves.get(name)
         return None if record is None else record.member()
+
+    def sizes(self, now: float) -> tuple[int, int]:
+        """Members counted now, and the largest number of late, which timing goes by."""
+        return self._local.sizes(now)
 
     # Inputs of the shell.
 

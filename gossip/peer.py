@@ -35,6 +35,10 @@ class Address:
         return f"{host}:{self.port}"
 
 
+NOWHERE = Address("0.0.0.0", 0)  # noqa: S104 - stands for a peer without an address
+"""Of a peer that has gone already, or of one that says none."""
+
+
 @dataclass(frozen=True, slots=True)
 class Identity:
     """What this node says of itself; `versions` are memberlist's six version bytes."""

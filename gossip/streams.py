@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import structlog
 
 from gossip.events import Dropped
-from gossip.peer import Address
+from gossip.peer import NOWHERE, Address
 from gossip.wire import stream
 from gossip.wire.messages import Err, WireError
 from gossip.wire.stream import Assembler
@@ -34,7 +34,6 @@ HELD_MAX = 64 << 20
 PATIENCE = 10.0
 """Seconds for a conversation that a peer began."""
 CHUNK = 65536
-NOWHERE = Address("0.0.0.0", 0)  # noqa: S104 - stands for a peer that has gone already
 
 log = structlog.get_logger("wayout.gossip")
 
@@ -165,6 +164,9 @@ class Streams:
             self._hear(Dropped(dial.to, error.reason))
         except (OSError, EOFError) as error:
             log.debug("gossip.dial_failed", peer=dial.to.host, reason=type(error).__name__)
+            if isinstance(error, ConnectionRefusedError):
+                # A reset says as much as an unreachable port: the host lives, the process does not.
+                self._perform(self._machine.refused(dial.to, self._clock()))
         self._perform(self._machine.replied(dial.token, message, self._clock()))
 
     async def _ask(self, dial: Dial) -> StreamMessage | None:

@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from gossip import addressing
-from gossip.events import ForeignMessage, StateReceived, Synced, SyncFailed
+from gossip.events import Dropped, ForeignMessage, StateReceived, Synced, SyncFailed
 from gossip.peer import Health
 from gossip.tuning import push_pull_period
 from gossip.wire import own, stream
@@ -80,7 +80,7 @@ class Sync:
         ours = self._speaks_ours(message, source)
         reply = self._message(join=message.join, ours=ours)
         data = stream.frame(reply, self._local.envelope, dialler=False)
-        reason = self._merge(message, now)
+        reason = self._merge(message, source, now)
         if reason is None:
             self.completed += 1
             self._local.tell(Synced(source, message.join))
@@ -95,7 +95,7 @@ class Sync:
             return "refused"
         if not isinstance(answer, PushPull):
             return "no_answer"
-        reason = self._merge(answer, now)
+        reason = self._merge(answer, to, now)
         if reason is None:
             self.completed += 1
             self._local.tell(Synced(to, join))
@@ -135,8 +135,10 @@ class Sync:
         ]
         return bool(there) and all(own.is_ours(state.meta) for state in there)
 
-    def _merge(self, message: PushPull, now: float) -> str | None:
+    def _merge(self, message: PushPull, source: Address, now: float) -> str | None:
         """Take over what the peer knows; or why nothing of it."""
+        if message.unread:
+            self._local.tell(Dropped(source, "bad_record"))
         whole = [state for state in message.states if len(state.versions) >= VERSIONS]
         records = self._local.roster.records.values()
         known = [(each.health is Health.ALIVE, each.claim.versions) for each in records]

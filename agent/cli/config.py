@@ -47,6 +47,7 @@ for _command in (check, drift, explain, init, schema):
 @click.option("--origin", is_flag=True, help="Tell where each value comes from.")
 @click.option("--changed-only", is_flag=True, help="Leave out defaults.")
 @click.option("--peer", metavar="NODE", help="What another member runs, asked through this one.")
+@click.option("--derived", is_flag=True, help="What auto and formulas come to now, and from what.")
 @click.option("--format", "form", type=click.Choice(["yaml", "json"]), default="yaml")
 @json_option
 def show(  # noqa: PLR0913 - one argument for each option
@@ -58,6 +59,7 @@ def show(  # noqa: PLR0913 - one argument for each option
     *,
     origin: bool,
     changed_only: bool,
+    derived: bool,
     as_json: bool,
 ) -> None:
     """Print the effective configuration; the YAML is valid input again."""
@@ -65,6 +67,9 @@ def show(  # noqa: PLR0913 - one argument for each option
         if which != "running" or origin or changed_only:
             raise click.UsageError("--peer shows all that the peer runs, without other options")
         show_peer(socket_path, peer, as_json=as_json or form == "json")
+        return
+    if derived:
+        _show_derived(socket_path, as_json=as_json or form == "json")
         return
     if which == "configured" and not alive(socket_path):
         from config.render import document, text
@@ -129,6 +134,21 @@ def diff(
     told = [each.to_plain() for each in changes.notable(rows)]
     print_json(told) if as_json else tell(change_lines(told))
     sys.exit(EXIT_DIFFERS if told else EXIT_OK)
+
+
+def _show_derived(socket_path: str | None, *, as_json: bool) -> None:
+    told = ask(socket_path, "config_show")["derived"]
+    if as_json:
+        print_json(told)
+        return
+    from agent.cli.tables import Column, draw, show
+
+    columns = (
+        Column("NAME", lambda row: row["name"]),
+        Column("VALUE", lambda row: row["value"]),
+        Column("FROM", lambda row: row["from"]),
+    )
+    show(draw(columns, told))
 
 
 def _running(socket_path: str | None, path: str) -> Leaves:

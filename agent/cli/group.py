@@ -30,6 +30,8 @@ COMMANDS = {
     "drain": ("agent.cli.act:drain", "Hand every address over and stay a member."),
     "undrain": ("agent.cli.act:undrain", "Carry addresses again."),
     "config": ("agent.cli.config:config", "Check, show, compare and reload the configuration."),
+    "keyring": ("agent.cli.keyring:keyring", "Show and rotate the keys of gossip."),
+    "keygen": ("agent.cli.keyring:keygen", "Make a key for gossip."),
     "simulate": ("agent.cli.simulate:simulate", "Try settings in virtual time."),
     "lab": ("agent.cli.lab:lab", "Run a local cluster in network namespaces."),
     "version": ("agent.cli.version:version", "Print version, protocol and build."),

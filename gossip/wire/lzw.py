@@ -47,8 +47,9 @@ class Decoder:
     def step(self) -> bool:
         """Take up to `BATCH` codes; whether the end has been reached. Raises WireError."""
         codes = self._codes()
-        mark = next((code for code in codes if code in (CLEAR, EOF)), None)
-        if mark is not None:
+        mark = None
+        if CLEAR in codes or EOF in codes:
+            mark = next(code for code in codes if code in (CLEAR, EOF))
             del codes[codes.index(mark) :]
         known = len(self._texts)
         self._read(codes)
@@ -88,9 +89,12 @@ class Decoder:
                 if code < CLEAR:
                     add(LITERALS[code])
                     continue
-                head = texts[code - FIRST]
-                after = code - FIRST + 1
-                add(head + (texts[after] if after < len(texts) else head)[:1])
+                place = code - FIRST
+                head = texts[place]
+                try:
+                    add(head + texts[place + 1][:1])
+                except IndexError:  # The text that is just being made: it begins as its head.
+                    add(head + head[:1])
         except IndexError:
             raise WireError("bad_compression") from None
 

@@ -7,7 +7,7 @@ Source: hashicorp/memberlist, protocol versions 1 to 5.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 Reason = Literal[
@@ -150,11 +150,15 @@ class PeerState:
 
 @dataclass(frozen=True, slots=True)
 class PushPull:
-    """Type 6, streams alone: everything a node knows, and the application's state."""
+    """Type 6, streams alone: everything a node knows, and the application's state.
+
+    `unread` counts records that came along and that nobody could read.
+    """
 
     join: bool
     states: tuple[PeerState, ...]
     user_state: bytes = b""
+    unread: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ import pytest
 
 from agent.lab import faults
 from agent.lab.hosts import find
+from agent.lab.processes import send
 from support.mixed import PORT, eventually, killed, mixed
 
 PROGRAM = find("prometheus-alertmanager") or find("alertmanager")
@@ -180,6 +181,40 @@ def test_an_alertmanager_that_ends_is_seen_as_left(lab):
     eventually(lambda: state_of(lab, GUEST) == "left", PATIENCE, "we see that it has left")
 
     assert acquainted(lab)
+
+
+def test_an_alertmanager_that_hangs_or_hears_no_datagrams_is_lost_for_nobody(lab):
+    [program] = [each for key, each in lab.record.daemons.items() if key.startswith("guest n2 ")]
+    rules = (
+        "add table inet t; add chain inet t i { type filter hook input priority 0; }; "
+        f"add rule inet t i udp dport {PORT} drop"
+    )
+    told = set()
+
+    def look():
+        told.add(state_of(lab, "n2"))
+        return peers_of(lab, "n1") == everybody(lab)
+
+    send(program, signal.SIGSTOP)
+    time.sleep(1.5)
+    send(program, signal.SIGCONT)
+    eventually(lambda: look() and acquainted(lab), PATIENCE, "everybody sees everybody again")
+    lab.network.run("n2", ["nft", rules])
+    try:
+        eventually(
+            lambda: look() and "datagrams_blocked" in lab.logged(OURS),
+            PATIENCE,
+            "we say that datagrams do not arrive",
+        )
+        limit = time.monotonic() + 10
+        while time.monotonic() < limit:
+            assert look(), "the other alertmanager has lost somebody"
+            time.sleep(0.5)
+    finally:
+        lab.network.run("n2", ["nft", "delete table inet t"])
+    eventually(lambda: acquainted(lab), PATIENCE, "everybody sees everybody again")
+
+    assert told <= {"alive", "suspect"}
 
 
 def test_a_daemon_that_is_killed_is_missed_by_alertmanagers_and_comes_back(lab):

@@ -7,8 +7,9 @@ import time
 
 import pytest
 
-from gossip.events import Dropped, HealthChanged
+from gossip.events import Dropped, HealthChanged, ProcessGone
 from gossip.streams import STREAMS_PER_HOST
+from gossip.tuning import Tuning
 from gossip.wire import codec, stream
 from gossip.wire.messages import Ack, Err, PeerState, Ping
 from gossip.wire.packet import Envelope
@@ -163,3 +164,16 @@ async def test_members_stay_members_while_strangers_crowd_in():
         for member in nodes:
             assert member.told(HealthChanged) == []
         assert len(reasons(nodes[0])) == len(junk) * 6
+
+
+async def test_a_stream_that_is_refused_tells_that_the_process_is_gone():
+    quiet = Tuning(probe_interval=1e6, gossip_interval=1e6, push_pull_interval=1e6, watchers=0)
+    async with Nodes(1, tuning=quiet) as nodes:
+        member = nodes[0]
+        ours = b"\xc1\x01\x04\x80"
+        nobody = PeerState("gone", bytes([127, 0, 0, 9]), 1, ours, 1, 0, bytes((1, 5, 2, 0, 0, 0)))
+        member.machine.assume([nobody], member.now())
+        member.node.perform(member.machine.send("gone", 40, "x" * 5000, member.now()))
+        told = await member.until(lambda: member.told(ProcessGone))
+
+    assert told == [ProcessGone("gone")]

@@ -51,6 +51,8 @@ class FakeDesk:
         self.reloads = []
         self.unready = []
         self.handover = 0.0
+        self.keyed = []
+        self.keyless = {}
         self.rows = [
             egress("billing", "192.0.2.40", "n1", local=True),
             egress("billing", "2001:db8::40", "n1", local=True),
@@ -186,4 +188,30 @@ class FakeDesk:
             "node_digest": "aabbccdd00112233",
             "generation": 3,
             "settings": {"version": 1, "node": {"name": "n2"}, "gossip": {"fanout": 5}},
+        }
+
+    async def keyring_list(self):
+        key = {"fingerprint": "sha256:00112233", "used_by": ["n1"]}
+        accepting = {"accepted_by": ["n1"], "missing_on": []}
+        return {
+            "encryption": "required",
+            "file": "/etc/wayout/keys/gossip.keys",
+            "keys": [key | accepting],
+            "members": [
+                {"name": "n1", "answered": True, "uses": key["fingerprint"], "accepts": []},
+                {"name": "n2", "answered": False, "uses": None, "accepts": []},
+            ],
+            "foreign": ["s1"],
+        }
+
+    async def keyring_change(self, *, operation, key, node, force):
+        if key == "bad":
+            raise DeskError("this is no base64 key: 'wayout keygen' makes one", EXIT_USAGE)
+        self.keyed.append((operation, key, node, force))
+        return {
+            "operation": operation,
+            "fingerprint": "sha256:00112233",
+            "done": ["n1"],
+            "failed": self.keyless,
+            "foreign": [],
         }

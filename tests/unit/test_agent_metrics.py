@@ -229,3 +229,13 @@ def test_names_are_ours_or_the_process_own_and_every_one_has_a_help_line():
     assert names == helped
     assert "_created" not in text
     assert "process_resident_memory_bytes" in text
+
+
+def test_what_the_kernel_refuses_is_told_by_error_as_it_stands_at_the_scrape():
+    metrics, failures = Metrics(), {"ECONNREFUSED": 1}
+    metrics.socket_failures(failures)
+    failures["ENETUNREACH"] = 2
+
+    seen = samples(metrics)
+    assert seen['wayout_socket_failures_total{error="ECONNREFUSED"}'] == 1
+    assert seen['wayout_socket_failures_total{error="ENETUNREACH"}'] == 2

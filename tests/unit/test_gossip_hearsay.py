@@ -5,6 +5,7 @@ from ipaddress import ip_network
 import pytest
 
 from gossip import events
+from gossip.events import Dropped
 from gossip.peer import Health
 from gossip.tuning import NEVER, Tuning, memberlist_lan
 from gossip.wire import own
@@ -22,21 +23,22 @@ def test_a_first_word_makes_a_member():
 
 
 @pytest.mark.parametrize(
-    "claim",
+    ("claim", "reason"),
     [
-        alive(1, 0),
-        alive(1, versions=bytes((0, 5, 2, 0, 0, 0))),
-        alive(1, versions=bytes((5, 1, 2, 0, 0, 0))),
-        alive(1, port=0),
-        Alive(1, "", b"\x0a\0\0\1", 7955, OURS, VERSIONS),
+        (alive(1, 0), "no_life"),
+        (alive(1, versions=bytes((0, 5, 2, 0, 0, 0))), "bad_versions"),
+        (alive(1, versions=bytes((5, 1, 2, 0, 0, 0))), "bad_versions"),
+        (alive(1, port=0), "bad_address"),
+        (Alive(1, "", b"\x0a\0\0\1", 7955, OURS, VERSIONS), "no_name"),
     ],
 )
-def test_nonsense_makes_no_member(claim):
+def test_nonsense_makes_no_member_and_the_reason_is_told(claim, reason):
     talk = Talk()
 
     talk.hear(claim)
 
     assert len(talk.machine.members()) == 1
+    assert [each.reason for each in talk.told(Dropped)] == [reason]
 
 
 def test_nobody_moves_in_from_a_network_that_is_not_allowed():
@@ -46,6 +48,7 @@ def test_nobody_moves_in_from_a_network_that_is_not_allowed():
 
     assert talk.member(1) is not None
     assert talk.member(50) is None
+    assert talk.told(Dropped) == [Dropped(place(50), "not_allowed")]
 
 
 def test_only_a_higher_incarnation_clears_a_suspect():

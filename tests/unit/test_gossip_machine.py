@@ -456,3 +456,96 @@ def test_a_member_may_live_on_either_family():
     talk.hear(v6)
 
     assert talk.member(1).address == Address("2001:db8::1", 7955)
+
+
+def test_the_dead_are_gossiped_to_for_a_while_and_those_who_left_are_not():
+    talk = Talk(peers=(1, 2, 3), tuning=Tuning(dead_retention=30.0, knock_interval=1e9))
+    talk.hear(Dead(1, "n1", "n3"), Dead(1, "n2", "n2"))
+    talk.effects.clear()
+    talk.hear(alive(3, 2))
+    talk.run(5.0)
+
+    assert [each.node for each in talk.said(Alive, to=1)].count("n3") > 0
+    assert talk.said(Alive, to=2) == []
+    talk.run(60.0)
+    talk.effects.clear()
+    talk.hear(alive(3, 3))
+    talk.run(5.0)
+    assert talk.said(Alive, to=1) == []
+
+
+@pytest.mark.parametrize(
+    ("payload", "kind"),
+    [(own.pack(40, [b"n1", 0, None, 7]), events.UserMessage), (b"serf", events.ForeignMessage)],
+)
+def test_a_user_message_over_tcp_is_heard_as_over_udp(payload, kind):
+    talk = Talk(peers=(1,))
+    reply, effects = talk.machine.answer(User(payload), place(1), talk.now)
+
+    assert reply is None
+    assert [type(each) for each in effects.events] == [kind]
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "fit"),
+    [
+        ((0, 0, 0), (0, 0, 0), True),
+        ((2, 5, 5), (2, 5, 5), True),
+        ((2, 5, 5), (2, 5, 4), True),
+        ((0, 0, 0), (2, 5, 5), False),
+        ((2, 5, 5), (0, 0, 0), False),
+        ((2, 5, 5), (6, 9, 7), False),
+    ],
+)
+def test_the_delegate_part_of_the_versions_decides_who_may_be_one_cluster(ours, theirs, fit):
+    identity = Identity("me", ME, versions=bytes((1, 5, 2, *ours)))
+    talk = Talk(identity=identity)
+    states = (state(1, versions=bytes((1, 5, 2, *theirs))),)
+    talk.keep(talk.machine.answer(push_pull(states), place(1), talk.now)[1])
+
+    assert (talk.member(1) is not None) == fit
+    assert [each.reason for each in talk.told(events.SyncFailed)] == ([] if fit else ["versions"])
+
+
+def test_a_degraded_node_accuses_nobody():
+    talk = Talk(peers=(1, 2))
+    talk.keep(talk.machine.lag(3.0, talk.now))
+    for _ in range(4):
+        talk.hear(Suspect(talk.machine.member("me").incarnation, "me", "n2"))
+    assert talk.machine.score >= 4
+    talk.effects.clear()
+    talk.run(4.0)
+
+    assert talk.said(Ping)
+    assert talk.said(Suspect) == []
+
+
+def test_what_was_recorded_and_is_sent_again_changes_nothing():
+    talk = Talk()
+    spoken = own.pack(40, [b"n1", 77, None, "once"])
+    life = [
+        [alive(1)], [Suspect(1, "n1", "n2"), alive(2)], [alive(1, 2)], [alive(1, 3, meta=b"x")],
+        [User(spoken)], [Dead(3, "n1", "n2")], [alive(1, 4)], [Dead(1, "n2", "n2")], [alive(2, 2)],
+        [Suspect(1, "me", "n2")],
+    ]  # fmt: skip
+    for messages in life:
+        talk.hear(*messages)
+    before = [(each.name, each.health, each.incarnation) for each in talk.machine.members()]
+    assert len(talk.told(events.UserMessage)) == 1
+    talk.effects.clear()
+    for seed in range(20):
+        for messages in Random(seed).sample(life, len(life)):
+            talk.hear(*messages)
+
+    assert [(each.name, each.health, each.incarnation) for each in talk.machine.members()] == before
+    kinds = (events.HealthChanged, events.MetaChanged, events.UserMessage, events.Refuted)
+    assert [talk.told(kind) for kind in kinds] == [[], [], [], []]
+
+
+def test_records_that_nobody_can_read_are_counted():
+    talk = Talk()
+    message = PushPull(join=False, states=(state(1),), unread=2)
+    talk.keep(talk.machine.answer(message, place(1), talk.now)[1])
+
+    assert talk.member(1) is not None
+    assert talk.told(events.Dropped) == [events.Dropped(place(1), "bad_record")]

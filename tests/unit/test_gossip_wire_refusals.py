@@ -464,3 +464,19 @@ def test_a_cluster_without_keys_does_not_load_cryptography():
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
     assert found.stdout.strip() == "False"
+
+
+@pytest.mark.parametrize("size", [16, 24, 32])
+@pytest.mark.parametrize("version", [0, 1])
+def test_every_length_of_key_seals_in_both_versions_and_version_0_pads(size, version):
+    ring = Keyring((bytes(size),))
+    for length in (0, 1, 15, 16, 17, 300):
+        plain = bytes(range(256))[:length] if length <= 256 else bytes(length)
+        sealed = ring.seal(plain, b"blue", bytes(12), version)
+        padding = 16 - length % 16 if version == 0 else 0
+
+        assert sealed[0] == version
+        assert len(sealed) == 29 + length + padding
+        assert ring.open(sealed, b"blue") == plain
+        with pytest.raises(WireError, match="no_key_fits"):
+            ring.open(sealed, b"blu")
