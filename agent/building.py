@@ -16,8 +16,10 @@ from agent import derived, interfaces, security, wiring
 from agent.controller import Controller, Parts
 from agent.frontdesk import FrontDesk
 from agent.gateway import Gateway
+from agent.historyfile import History
 from agent.inputs import LeaseLapsed, RivalsHeard
 from agent.isolation import Isolation
+from agent.journal import Journal
 from agent.keys import words
 from agent.keys.desk import KeyDesk
 from agent.keys.ring import Keys
@@ -32,7 +34,7 @@ from agent.peers import Peers
 from agent.privileges import missing_privileges
 from agent.publisher import Publisher
 from agent.records import Records
-from agent.reloading import Reloading, Told
+from agent.reloading import Reloading, Told, pace_of
 from agent.seeds import Seeds
 from agent.standing import Figures, Herald, Standing, state_of
 from agent.statefile import StateFile
@@ -41,7 +43,7 @@ from agent.world import World
 from config.addresses import Auto
 from config.polling import Poll
 from config.transaction import Reloader
-from config.triggers import Pace, Reloads
+from config.triggers import Reloads
 from config.watch import Watch, folders_of
 from egress.claims import Claims
 from egress.decision import Timing
@@ -95,6 +97,7 @@ class House:
     controller: Controller
     seeds: Seeds
     records: Records
+    history: History
     reloading: Reloading
     reloader: Reloader
     rotation: Rotation
@@ -103,6 +106,11 @@ class House:
     def settings(self) -> Settings:
         """What runs now."""
         return self.reloader.settings
+
+    @property
+    def restarts(self) -> bool:
+        """Whether a stop at this moment was announced as a restart."""
+        return asyncio.get_running_loop().time() <= self.controller.world.restart_until
 
     def found(self, addresses: tuple[Address, ...]) -> None:
         """Seeds were looked up: gossip tries those that are no members."""
@@ -157,6 +165,7 @@ class _Builder:
         self._reloader = Reloader(
             start.path, start.loaded, overrides=start.overrides, refused=start.refused
         )
+        self._history = History(self._settings.state.dir)
         self._clock = self._loop.time
         self._host = ""
 
@@ -164,6 +173,7 @@ class _Builder:
         settings = self._settings
         file = StateFile(settings.state.dir)
         records = Records(file, await file.load())
+        await self._history.load()
         kernel = Netlink()
         self._doors.callback(kernel.close)
         kernel.trust(records.state.bound)
@@ -173,7 +183,7 @@ class _Builder:
         controller, keeper, lan = self._ownership(kernel, address, membership, node, records)
         reloading = self._reloading(controller, keeper, node, seeds, membership)
         keyring = KeyDesk(self._rotation, lambda: self._reloader.settings)
-        desk = FrontDesk(controller, self._mailbox, reloading, keyring, address.host)
+        desk = FrontDesk(controller, self._mailbox, reloading, keyring, self._history, address.host)
         await self._listen(desk)
         return House(
             began=self._began,
@@ -186,6 +196,7 @@ class _Builder:
             controller=controller,
             seeds=seeds,
             records=records,
+            history=self._history,
             reloading=reloading,
             reloader=self._reloader,
             rotation=self._rotation,
@@ -279,10 +290,11 @@ class _Builder:
         hands: tuple[Netlink, Segments, Keeper],
     ) -> Parts:
         kernel, lan, keeper = hands
+        publisher = Publisher(start.me, node, self._claims)
         return Parts(
             mailbox=self._mailbox,
             membership=membership,
-            publisher=Publisher(start.me, node, self._claims),
+            publisher=publisher,
             isolation=Isolation(
                 burst=lambda now: node.perform(node.machine.burst(now)),
                 knock=self._gateway.knock,
@@ -295,6 +307,7 @@ class _Builder:
             moves=self._moves,
             metrics=self._metrics,
             records=records,
+            journal=Journal(start.me, self._metrics, self._history, publisher.moves),
             gateways=_gateways,
             clock=self._clock,
             wall=time.time,
@@ -317,7 +330,7 @@ class _Builder:
         figures = Figures(node, keeper, metrics)
         standing = Standing(reloader, metrics, lambda: controller.snapshot, self._clock, figures)
         told = Told(reloader, self._notifier, metrics, standing, herald)
-        reloads = Reloads(told, pace=lambda: _pace(reloader))
+        reloads = Reloads(told, pace=lambda: pace_of(reloader))
         in_cluster = "KUBERNETES_SERVICE_HOST" in os.environ
         poll = Poll(reloader, reloads, auto=in_cluster, rng=self._rng, looked=standing.tell)
         watch = Watch(
@@ -339,11 +352,6 @@ class _Builder:
         except OSError as error:
             raise StartError(f"cannot listen, {error}") from error
         self._reloader.subscribe(listeners)
-
-
-def _pace(reloader: Reloader) -> Pace:
-    section = reloader.settings.config
-    return Pace(section.debounce, section.debounce_max, reloader.rest)
 
 
 def _require_privileges() -> None:

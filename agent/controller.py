@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from agent import history, notices, status, world
+from agent import notices, status, world
 from agent.inputs import (
     ClaimsHeard,
     ContactReported,
@@ -24,6 +24,7 @@ from agent.inputs import (
     LeaseLapsed,
     MembersChanged,
     MembersSeen,
+    MovesHeard,
     Nudged,
     RivalsHeard,
     WireAnswered,
@@ -31,7 +32,6 @@ from agent.inputs import (
 from agent.outlook import Stance
 from agent.snapshot import Snapshot
 from egress.actuator import apply
-from egress.decision import Kind
 from egress.kernel import KernelError
 from egress.model import Bind, Unbind
 from egress.plan import plan
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from agent.facts import Facts
     from agent.inputs import Input
     from agent.isolation import Isolation
+    from agent.journal import Journal
     from agent.mailbox import Mailbox
     from agent.membership import Membership
     from agent.metrics import Metrics
@@ -50,7 +51,7 @@ if TYPE_CHECKING:
     from agent.records import Records
     from agent.world import World
     from egress.claims import Claims
-    from egress.decision import Condition, Decision, Phase, View
+    from egress.decision import Decision, View
     from egress.keeper import Keeper
     from egress.kernel import Kernel, Lan
     from egress.model import IP, Binding, Claim, Outcome, Question, Step
@@ -81,6 +82,7 @@ class Parts:
     moves: Moves
     metrics: Metrics
     records: Records
+    journal: Journal
     gateways: Callable[[], Mapping[str, Sequence[IP]]]
     clock: Callable[[], float]
     wall: Callable[[], float]
@@ -99,8 +101,6 @@ class Controller:
         self._rest: tuple[object, ...] = ()
         self._told: tuple[object, ...] = ()
         self._gateways: Mapping[str, Sequence[IP]] = {}
-        self._conditions: Mapping[IP, Condition] = {}
-        self._phases: Mapping[IP, Phase] = {}
         self._tasks: asyncio.TaskGroup | None = None
         self.snapshot: Snapshot | None = None
         self.turned = asyncio.Condition()
@@ -146,6 +146,8 @@ class Controller:
                 parts.metrics.lease_lapsed(len(bindings))
             case RivalsHeard(macs):
                 parts.moves.rivalled(macs, now)
+            case MovesHeard(entries):
+                parts.journal.heard(entries)
             case MembersChanged():
                 item = parts.membership.seen()
             case _:
@@ -240,7 +242,7 @@ class Controller:
         now = parts.clock()
         parts.publisher.claims(parts.moves.applied(outcome, now, parts.wall()), now)
         parts.publisher.state()
-        self._note(outcome)
+        parts.journal.done(outcome)
         if any(isinstance(step, Bind | Unbind) for step in steps):
             await self._observe()
             parts.mailbox.put(Nudged("acted"))
@@ -286,33 +288,11 @@ class Controller:
         wall = self._parts.wall()
         return tuple(replace(claim, at=claim.at or wall) for claim in claims)
 
-    def _note(self, outcome: Outcome) -> None:
-        for step in outcome.done:
-            binding = step.binding
-            if isinstance(step, Bind):
-                log.info("egress.bound", ip=str(binding.ip), interface=binding.interface)
-            elif isinstance(step, Unbind):
-                log.info("egress.released", ip=str(binding.ip), interface=binding.interface)
-            else:
-                kind = "first" if step.first else "repeat"
-                self._parts.metrics.announced(1, family=binding.ip.version, kind=kind)
-        for failure in outcome.failed:
-            self._parts.metrics.step_failed(type(failure.step).__name__.lower())
-            binding = failure.step.binding
-            log.error(
-                "egress.step_failed",
-                step=type(failure.step).__name__.lower(),
-                ip=str(binding.ip),
-                interface=binding.interface,
-                errno=failure.errno,
-                reason=failure.message,
-            )
-
     async def _report(self, view: View, own: Facts, decision: Decision) -> None:
         parts, now = self._parts, self._parts.clock()
         parts.metrics.renewal_lag(parts.keeper.lag)
         parts.publisher.notices(notices.of(decision.conditions), now)
-        self._tell(decision)
+        await parts.journal.decided(decision, now, parts.wall())
         told = (
             self._world,
             view,
@@ -348,31 +328,6 @@ class Controller:
         parts.metrics.owned([str(ip) for ip in carried], status.states(self.snapshot))
         async with self.turned:
             self.turned.notify_all()
-
-    def _tell(self, decision: Decision) -> None:
-        """Say aloud what changed in what an operator should know."""
-        metrics = self._parts.metrics
-        for move in decision.moves:
-            log.info("egress.moved", **history.fields(move))
-            metrics.move_finished(move.cause, history.phases(move))
-        for ip, condition in decision.conditions.items():
-            if self._conditions.get(ip) != condition:
-                log.warning("egress.condition", ip=str(ip), reason=status.told(ip, condition))
-                if condition.kind is Kind.ADDRESS_CONFLICT:
-                    metrics.conflict_found()
-        for ip, phase in decision.phases.items():
-            before = self._phases.get(ip)
-            if before is None or (before.stage, before.detail) != (phase.stage, phase.detail):
-                log.debug(
-                    "egress.phase_changed",
-                    ip=str(ip),
-                    stage=phase.stage.value,
-                    reason=phase.detail,
-                )
-        self._phases = decision.phases
-        for ip in self._conditions.keys() - decision.conditions.keys():
-            log.info("egress.condition_over", ip=str(ip))
-        self._conditions = dict(decision.conditions)
 
     async def empty(self) -> None:
         """Return once nothing is carried here and nothing is on its way."""

@@ -70,7 +70,7 @@ async def _serve(house: House, notifier: Notifier) -> None:
 
     def wish(keep: bool) -> None:  # noqa: FBT001 - the callback of Signals
         if not stop.done():
-            stop.set_result(keep)
+            stop.set_result(keep or house.restarts)
 
     signals = Signals(stop=wish, reload=lambda: house.reloading.poke("sighup"))
     signals.install(asyncio.get_running_loop())
@@ -84,6 +84,8 @@ async def _serve(house: House, notifier: Notifier) -> None:
         ]
         keep = await stop
         await _farewell(house, notifier, keep=keep)
+        await house.records.flush()
+        await house.history.flush()
         for task in running:
             task.cancel()
 
@@ -98,6 +100,7 @@ def _parts(house: House, notifier: Notifier) -> dict[str, Awaitable[None]]:
         "announcements": house.lan.run(),
         "gateway": house.gateway.run(),
         "records": house.records.run(),
+        "history": house.history.run(),
         "reloading": house.reloading.run(),
         "keyring": house.rotation.run(),
         "readiness": _readiness(house, notifier),

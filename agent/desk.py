@@ -47,6 +47,22 @@ class Desk(Protocol):
         """Candidates, scores and the rule that decided; LookupError if there is no such egress."""
         ...
 
+    def history(self, limit: int) -> list[Document]:
+        """The newest moves, the oldest of them first."""
+        ...
+
+    def remarks(self) -> Document:
+        """What `status` tells people beside the contract: `last_failover`, `drain_seconds`."""
+        ...
+
+    async def history_after(self, count: int | None, limit: int) -> Document:
+        """`count` and `moves`: what came since `count`, waited for; None asks for the count."""
+        ...
+
+    async def picture(self) -> list[Document]:
+        """What an election is made from, as rows (`agent.picture`)."""
+        ...
+
     def ready(self) -> tuple[bool, list[str]]:
         """Whether the node has joined and reconciled, and if not, why."""
         ...
@@ -57,6 +73,10 @@ class Desk(Protocol):
 
     async def undrain(self) -> Document:
         """Be a candidate again."""
+        ...
+
+    async def restart_prepare(self, seconds: float) -> Document:
+        """A stop within so many seconds is a restart; `kept_seconds`: how long addresses stay."""
         ...
 
     async def reload(

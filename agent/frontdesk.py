@@ -7,18 +7,24 @@ import os
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from agent import explain, release, status
+from agent import explain, picture, release, status
 from agent.desk import DeskError
-from agent.inputs import DrainWished
+from agent.inputs import DrainWished, RestartPrepared
 
 if TYPE_CHECKING:
     from agent.controller import Controller
     from agent.desk import Document
+    from agent.historyfile import History
     from agent.keys.desk import KeyDesk
     from agent.mailbox import Mailbox
     from agent.reloading import Reloading
     from agent.snapshot import Snapshot
+    from egress.model import IP
 
+TURN_PATIENCE = 5.0
+"""Seconds within which the controller takes in a wish."""
+FOLLOW_PATIENCE = 20.0
+"""Seconds after which a follower is told that nothing has moved; it asks again."""
 DRAIN_PATIENCE = 60.0
 """Longest time that `drain --wait` waits; what is not handed over by then is said."""
 
@@ -32,12 +38,14 @@ class FrontDesk:
         mailbox: Mailbox,
         reloading: Reloading,
         keyring: KeyDesk,
+        history: History,
         address: str,
     ) -> None:
         self._controller = controller
         self._mailbox = mailbox
         self._reloading = reloading
         self._keyring = keyring
+        self._history = history
         self._address = address
         self._clock = asyncio.get_running_loop().time
 
@@ -65,6 +73,28 @@ class FrontDesk:
         """Candidates, scores, and the rule that decided; LookupError if there is none such."""
         return explain.egress(self._shot(), name)
 
+    def history(self, limit: int) -> list[Document]:
+        """`history --json`."""
+        return self._history.newest(limit)
+
+    def remarks(self) -> Document:
+        """The last failover, and when a drain ends."""
+        until = self._shot().world.drain_until
+        left = None if until is None else max(until - self._clock(), 0.0)
+        return {"last_failover": self._history.last_failover(), "drain_seconds": left}
+
+    async def history_after(self, count: int | None, limit: int) -> Document:
+        """Moves since that many, waited for; the first call is told how many there were."""
+        if count is None:
+            return {"count": self._history.count, "moves": []}
+        moves = await self._history.after(count, FOLLOW_PATIENCE, limit)
+        return {"count": self._history.count, "moves": [*moves]}
+
+    async def picture(self) -> list[Document]:
+        """The inputs of the election, for `plan`; made in a thread, for there may be many."""
+        shot = self._shot()
+        return await asyncio.to_thread(picture.rows, shot, shot.claims.tops())
+
     def ready(self) -> tuple[bool, list[str]]:
         """Joined and reconciled, with reasons if not."""
         shot = self._controller.snapshot
@@ -78,20 +108,36 @@ class FrontDesk:
     async def drain(self, *, wait: bool, seconds: float | None) -> Document:
         """Hand everything over and stay a member."""
         until = None if seconds is None else self._clock() + seconds
+        had = self._shot().carried
         self._mailbox.put(DrainWished(draining=True, until=until))
-        done = await self._emptied() if wait else False
+        done = await self._handed_over(had) if wait else False
         left = sorted(str(ip) for ip in self._shot().carried)
         if wait and not done:
             raise DeskError(
                 f"{len(left)} addresses are still here after {DRAIN_PATIENCE:.0f} s: no other node "
                 "can take them; 'wayout egress explain NAME' says why"
             )
-        return {"draining": True, "carried": [*left], "seconds": seconds}
+        orphaned = sorted(str(ip) for ip in self._shot().orphaned(had)) if wait else []
+        return {
+            "draining": True,
+            "carried": [*left],
+            "orphaned": [*orphaned],
+            "seconds": seconds,
+        }
 
     async def undrain(self) -> Document:
         """Be a candidate again."""
         self._mailbox.put(DrainWished(draining=False))
         return {"draining": False}
+
+    async def restart_prepare(self, seconds: float) -> Document:
+        """A stop within so many seconds keeps the addresses; answers when that is certain."""
+        until = self._clock() + seconds
+        self._mailbox.put(RestartPrepared(until))
+        async with asyncio.timeout(TURN_PATIENCE):
+            await self._controller.until(lambda shot: shot.world.restart_until >= until)
+        kept = self._shot().world.settings.node.restart_timeout
+        return {"seconds": seconds, "kept_seconds": kept}
 
     async def reload(
         self,
@@ -137,10 +183,16 @@ class FrontDesk:
         """Add, use or remove a key."""
         return await self._keyring.change(operation, key, only=node, force=force)
 
-    async def _emptied(self) -> bool:
+    async def _handed_over(self, had: frozenset[IP]) -> bool:
+        """Nothing is left here, and whoever is to have the addresses has them."""
+        until = self._controller.until
         try:
             async with asyncio.timeout(DRAIN_PATIENCE):
-                await self._controller.empty()
+                await until(lambda shot: shot.world.draining)
+                # A drain that is over before it was done is not waited for.
+                await until(
+                    lambda shot: not shot.world.draining or (shot.empty and not shot.awaited(had))
+                )
         except TimeoutError:
             return False
         return True

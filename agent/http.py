@@ -1,7 +1,7 @@
 """HTTP for reading: the status page, the API, health and metrics. Nothing here changes anything.
 
 aiohttp is imported when a listener starts, so that a daemon without one does not carry it. The
-low-level server is enough: eight paths, and no body is ever read.
+low-level server is enough: nine paths, and no body is ever read.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import structlog
 
 from agent import metrics as exposition
 from agent.desk import DeskError, encode
+from agent.verbs import HISTORY_LIMIT
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -153,6 +154,10 @@ class HttpServer:
         """Every IP."""
         return await _json(self._desk.egress_list())
 
+    async def history(self) -> Reply:
+        """The newest moves."""
+        return await _json(self._desk.history(HISTORY_LIMIT))
+
     async def config(self) -> Reply:
         """The running configuration, redacted."""
         running = self._desk.config_show(which="running", origin=False, changed_only=False)
@@ -176,6 +181,7 @@ def _full(server: HttpServer) -> dict[str, Handler]:
         "/api/v1/status": server.status,
         "/api/v1/members": server.members,
         "/api/v1/egress": server.egress,
+        "/api/v1/history": server.history,
         "/api/v1/config": server.config,
     }
 

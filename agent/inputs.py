@@ -12,10 +12,15 @@ from typing import TYPE_CHECKING, Self
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from agent.desk import Document
     from agent.notices import Notice
     from config.schema.settings import Settings
     from egress.model import IP, Binding, Claim, Reply
     from gossip.peer import Member
+
+
+MOVES_MAX = 4096
+"""Unread news that is kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +63,17 @@ class NoticesHeard:
     def after(self, older: Self) -> Self:
         """Each member speaks for itself."""
         return type(self)({**older.notices, **self.notices})
+
+
+@dataclass(frozen=True, slots=True)
+class MovesHeard:
+    """Moves that ended on other members, as entries of history."""
+
+    entries: tuple[Document, ...]
+
+    def after(self, older: Self) -> Self:
+        """All of them, up to a bound: the oldest go first."""
+        return type(self)((*older.entries, *self.entries)[-MOVES_MAX:])
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +150,13 @@ class DrainWished:
 
 
 @dataclass(frozen=True, slots=True)
+class RestartPrepared:
+    """A stop that is wished until then (loop seconds) is a restart: it keeps the addresses."""
+
+    until: float
+
+
+@dataclass(frozen=True, slots=True)
 class StopWished:
     """The daemon is about to end; `keep` leaves the addresses for its successor."""
 
@@ -152,6 +175,7 @@ Input = (
     | MembersSeen
     | ClaimsHeard
     | NoticesHeard
+    | MovesHeard
     | ContactReported
     | GatewayAnswered
     | KernelChanged
@@ -160,6 +184,7 @@ Input = (
     | RivalsHeard
     | SettingsChanged
     | DrainWished
+    | RestartPrepared
     | StopWished
     | Nudged
 )

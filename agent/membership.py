@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, assert_never
 
 import structlog
 
-from agent import notices
+from agent import news, notices
 from agent.inputs import (
     ClaimsHeard,
     ContactReported,
     MembersChanged,
     MembersSeen,
+    MovesHeard,
     NoticesHeard,
 )
 from gossip import events
@@ -31,6 +32,8 @@ CLAIMS_KIND = 32
 """Kind number of claims among our own messages."""
 NOTICES_KIND = 33
 """Kind number of notices: all that the sender has to say, replacing what it said before."""
+MOVES_KIND = 36
+"""Kind number of finished moves, told by the member on which they ended."""
 REMINDER = 60.0
 """Seconds between two warnings that somebody speaks another version."""
 
@@ -146,6 +149,9 @@ class Membership:
         if kind == NOTICES_KIND:
             self._notices(event)
             return
+        if kind == MOVES_KIND:
+            self._moves(event)
+            return
         if kind != CLAIMS_KIND:
             self._metrics.dropped("unknown_kind")
             return
@@ -166,6 +172,15 @@ class Membership:
             log.debug("gossip.notices_refused", peer=event.sender, reason=str(error))
             return
         self._mailbox.put(NoticesHeard({event.sender: said}))
+
+    def _moves(self, event: events.UserMessage | events.StateReceived) -> None:
+        try:
+            told = news.read(event.value, event.sender)
+        except ValueError as error:
+            self._metrics.dropped("bad_moves")
+            log.debug("gossip.moves_refused", peer=event.sender, reason=str(error))
+            return
+        self._mailbox.put(MovesHeard(told))
 
     def _sync(self, event: events.Synced | events.SyncFailed) -> None:
         if isinstance(event, events.Synced):

@@ -121,8 +121,8 @@ class Metrics:
         self._moves = count("moves", "Addresses that changed hands.", "cause")
         self._failover = Histogram(
             "wayout_failover_seconds",
-            "Time that each phase of a move took.",
-            ["phase"],
+            "Time that each phase of a move to this node took.",
+            ["phase", "cause"],
             registry=self._registry,
             buckets=FAILOVER_BUCKETS,
         )
@@ -191,11 +191,12 @@ class Metrics:
 
     def move_finished(self, cause: str, phases: Mapping[str, float]) -> None:
         """An address changed hands; `phases` as in history, with or without `_seconds`."""
-        self._moves.labels(self._word("cause", cause)).inc()
+        word = self._word("cause", cause)
+        self._moves.labels(word).inc()
         for name, seconds in phases.items():
             phase = name.removesuffix("_seconds")
             if phase in PHASES:
-                self._failover.labels(phase).observe(seconds)
+                self._failover.labels(phase, word).observe(seconds)
 
     def announced(self, count: int, *, family: int, kind: str) -> None:
         """`count` announcements went out; `kind` is first or repeat."""

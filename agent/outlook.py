@@ -91,6 +91,7 @@ class Outlook:
             draining=bool(LEAVING & set(reasons)),
             silent=at.silent,
             ahead=await self._ahead(wanted, _feared(candidates, at.silent), rules, now),
+            lost=at.lost,
             takeover_not_before=not_before(at.lost),
         )
         if self.view is None or view != self.view:

@@ -6,14 +6,15 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from agent import facts
-from agent.membership import CLAIMS_KIND, NOTICES_KIND
+from agent import facts, news
+from agent.membership import CLAIMS_KIND, MOVES_KIND, NOTICES_KIND
 from agent.notices import to_plain
 from gossip.peer import Health
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from agent.desk import Document
     from agent.facts import Facts
     from agent.notices import Notice
     from egress.claims import Claims
@@ -42,6 +43,7 @@ class Publisher:
         self._noticed: tuple[Notice, ...] = ()
         self._noticed_at = 0.0
         self._carrying = False
+        self._allowance = news.Allowance()
 
     def facts(self, own: Facts, now: float) -> None:
         """Metadata, when it differs from what was said last; `MetaTooLong` leaves the old."""
@@ -71,6 +73,12 @@ class Publisher:
             self._node.perform(
                 machine.broadcast(NOTICES_KIND, value, now, about=f"notices of {self._me}")
             )
+
+    def moves(self, entries: Sequence[Document], now: float) -> None:
+        """Moves that ended here, for the histories of the others; not all of a great many."""
+        machine = self._node.machine
+        for page in news.pages(self._allowance.take(entries, now), PAGE_BYTES):
+            self._node.perform(machine.broadcast(MOVES_KIND, page, now))
 
     def state(self) -> None:
         """What a peer gets with every push/pull: the top claim on each address, of whomever.

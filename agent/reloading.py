@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from agent.desk import DeskError
 from config.transaction import AUTOMATIC
-from config.triggers import TooManyError
+from config.triggers import Pace, TooManyError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -164,3 +164,9 @@ class Reloading:
             tasks.create_task(self._reloads.run(), name="reloads")
             tasks.create_task(self._poll.run(), name="poll")
             tasks.create_task(self._watch.run(), name="watch")
+
+
+def pace_of(reloader: Reloader) -> Pace:
+    """How the worker goes about it under the settings of this moment."""
+    section = reloader.settings.config
+    return Pace(section.debounce, section.debounce_max, reloader.rest)

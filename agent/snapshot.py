@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from egress.decision import Stage
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from agent.facts import Facts
     from agent.world import World
@@ -47,6 +47,25 @@ class Snapshot:
         """Nothing is carried, and nothing is on its way in or out."""
         moving = {Stage.BOUND, Stage.BINDING, Stage.RELEASING}
         return not self.carried and not any(phase.stage in moving for phase in self.phases.values())
+
+    def awaited(self, ips: Iterable[IP]) -> list[IP]:
+        """Those that the one who is to have them has not claimed yet."""
+        heirs = {ip: self.assignments.get(each.name) for each in self.egresses for ip in each.ips}
+        return [
+            ip
+            for ip in ips
+            if not self._with_another(ip)
+            and (heir := heirs.get(ip)) is not None
+            and heir.owner not in {None, self.world.me}
+        ]
+
+    def orphaned(self, ips: Iterable[IP]) -> list[IP]:
+        """Those that nobody has, here or elsewhere."""
+        return [ip for ip in ips if ip not in self.carried and not self._with_another(ip)]
+
+    def _with_another(self, ip: IP) -> bool:
+        top = self.claims.top(ip)
+        return top is not None and top.held and top.owner != self.world.me
 
     @property
     def inherited(self) -> bool:

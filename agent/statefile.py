@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import errno
 import json
-import os
 import threading
 from dataclasses import dataclass
 from ipaddress import ip_address
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
+from agent.disk import set_aside, write_whole
 from egress.model import Binding
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ class StateFile:
         if not self._disk.acquire(blocking=False):
             raise OSError(errno.EBUSY, "the last write has not come back")
         try:
-            _write(self._path, text)
+            write_whole(self._path, text)
         finally:
             self._disk.release()
 
@@ -119,9 +119,7 @@ class StateFile:
             log.warning("state.unreadable", path=str(self._path), reason=error.strerror)
             return State()
         except ValueError as error:
-            aside = self._path.with_name(self._path.name + ".broken")
-            log.warning("state.broken", path=str(self._path), kept=str(aside), reason=str(error))
-            _set_aside(self._path, aside)
+            set_aside(self._path, str(error))
             return State()
         self._saved = state
         return state
@@ -201,26 +199,3 @@ def _moment(value: object) -> float | None:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e12:  # noqa: PLR2004 - any year
         raise ValueError("until is no time")
     return float(value)
-
-
-def _write(path: Path, text: bytes) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o755)
-    temporary = path.with_name(path.name + ".new")
-    with temporary.open("wb") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
-    # The rename itself must outlive a power cut too.
-    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
-
-
-def _set_aside(path: Path, aside: Path) -> None:
-    try:
-        path.replace(aside)
-    except OSError as error:
-        log.warning("state.not_set_aside", path=str(path), reason=error.strerror)

@@ -17,6 +17,11 @@ if TYPE_CHECKING:
 
 LONGEST_TEXT = 253
 LONGEST_TIME = 366 * 86400.0
+LARGEST_COUNT = 1 << 53
+HISTORY_LIMIT = 1000
+RESTART_WITHIN = 30.0
+LONGEST_RESTART = 600.0
+"""A wish that is forgotten must not make a stop of next week keep the addresses."""
 
 
 class Arguments:
@@ -56,6 +61,15 @@ class Arguments:
         if not 0 <= value <= LONGEST_TIME:
             raise DeskError(f"argument {name!r} must be 0-{LONGEST_TIME:.0f} seconds", EXIT_USAGE)
         return float(value)
+
+    def count(self, name: str, default: int | None = None) -> int | None:
+        """A whole number, or None."""
+        value = self._given.get(name, default)
+        if value is None:
+            return None
+        if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < LARGEST_COUNT:
+            raise DeskError(f"argument {name!r} must be a whole number from 0 on", EXIT_USAGE)
+        return value
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,12 +126,35 @@ def _unknown(name: str) -> DeskError:
     return DeskError(f"there is no egress {name!r}, 'wayout egress list' shows all", EXIT_USAGE)
 
 
+async def _history(desk: Desk, given: Arguments) -> list[Document]:
+    return desk.history(given.count("limit", HISTORY_LIMIT) or 0)
+
+
+async def _remarks(desk: Desk, _: Arguments) -> Document:
+    return desk.remarks()
+
+
+async def _history_after(desk: Desk, given: Arguments) -> Document:
+    return await desk.history_after(given.count("after"), HISTORY_LIMIT)
+
+
+async def _picture(desk: Desk, _: Arguments) -> list[Document]:
+    return await desk.picture()
+
+
 async def _drain(desk: Desk, given: Arguments) -> Document:
     return await desk.drain(wait=given.flag("wait"), seconds=given.seconds("seconds"))
 
 
 async def _undrain(desk: Desk, _: Arguments) -> Document:
     return await desk.undrain()
+
+
+async def _restart_prepare(desk: Desk, given: Arguments) -> Document:
+    seconds = given.seconds("seconds", RESTART_WITHIN) or 0.0
+    if seconds > LONGEST_RESTART:
+        raise DeskError(f"a restart begins within {LONGEST_RESTART:.0f} seconds", EXIT_USAGE)
+    return await desk.restart_prepare(seconds)
 
 
 async def _reload(desk: Desk, given: Arguments) -> Document:
@@ -179,8 +216,13 @@ VERBS: Mapping[str, Verb] = {
     "egress_list": Verb(_egress_list),
     "egress_show": Verb(_egress_show, frozenset({"name"})),
     "egress_explain": Verb(_egress_explain, frozenset({"name"})),
+    "history": Verb(_history, frozenset({"limit"})),
+    "history_after": Verb(_history_after, frozenset({"after"})),
+    "picture": Verb(_picture),
+    "remarks": Verb(_remarks),
     "drain": Verb(_drain, frozenset({"wait", "seconds"}), changes=True),
     "undrain": Verb(_undrain, changes=True),
+    "restart_prepare": Verb(_restart_prepare, frozenset({"seconds"}), changes=True),
     "reload": Verb(
         _reload, frozenset({"wait", "dry_run", "allow_removal", "seconds"}), changes=True
     ),

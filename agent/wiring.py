@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from config.schema.settings import Settings
     from egress.model import IP, Interface, Observed
 
+ZONE_LABEL = "topology.kubernetes.io/zone"
 CONTROLS = 3
 """Addresses that are asked along with each question on an interface."""
 
@@ -148,7 +149,7 @@ def own_facts(world: World, reasons: Sequence[str]) -> Facts:
     links = placement.usable(world.observed, scope(world.settings))
     labels = dict(node.labels)
     if node.zone is not None:
-        labels.setdefault("topology.kubernetes.io/zone", node.zone)
+        labels.setdefault(ZONE_LABEL, node.zone)
     return Facts(
         version=VERSION,
         cluster=node.cluster,

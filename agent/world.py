@@ -19,8 +19,10 @@ from agent.inputs import (
     LeaseLapsed,
     MembersChanged,
     MembersSeen,
+    MovesHeard,
     NoticesHeard,
     Nudged,
+    RestartPrepared,
     RivalsHeard,
     SettingsChanged,
     StopWished,
@@ -50,6 +52,7 @@ class World:
 
     `seeds`: the literal seeds as `host:port`, this node excluded. `notices`: what other members
     say is wrong with addresses. `remembered`: members that were known before this process began.
+    `restart_until`: a stop that is wished until then is a restart.
     """
 
     me: str
@@ -71,6 +74,7 @@ class World:
     observed: Observed = field(default_factory=Observed)
     draining: bool = False
     drain_until: float | None = None
+    restart_until: float = float("-inf")
     stopping: bool = False
     keep: bool = False
 
@@ -98,20 +102,26 @@ def fold(world: World, item: Input, now: float) -> World:
                 node_digest=item.node_digest,
                 config_state=item.state,
             )
-        case DrainWished() | StopWished():
+        case DrainWished() | RestartPrepared() | StopWished():
             return _wished(world, item)
         case MembersChanged() | ClaimsHeard() | KernelChanged() | WireAnswered() | LeaseLapsed():
             return world
-        case RivalsHeard() | GatewayAnswered() | Nudged():
+        case RivalsHeard() | GatewayAnswered() | MovesHeard() | Nudged():
             return world
         case _:
             assert_never(item)
 
 
-def _wished(world: World, wish: DrainWished | StopWished) -> World:
-    if isinstance(wish, StopWished):
-        return replace(world, stopping=True, keep=wish.keep)
-    return replace(world, draining=wish.draining, drain_until=wish.until)
+def _wished(world: World, wish: DrainWished | RestartPrepared | StopWished) -> World:
+    match wish:
+        case DrainWished(draining, until):
+            return replace(world, draining=draining, drain_until=until)
+        case RestartPrepared(until):
+            return replace(world, restart_until=until)
+        case StopWished(keep):
+            return replace(world, stopping=True, keep=keep)
+        case _:
+            assert_never(wish)
 
 
 def _members(world: World, seen: MembersSeen, now: float) -> World:

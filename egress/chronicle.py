@@ -4,28 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from egress import taking
+from egress import causes
 from egress.decision import Move
 
 if TYPE_CHECKING:
+    from egress.model import Cause
     from egress.track import Sight, Track
-
-CAUSES = {
-    "partition": "partition",
-    "config": "config",
-    "interface": "config",
-    "conflict": "conflict",
-    "draining": "drain",
-}
-"""Causes of `history` by the reason of a release; every other reason is one of health."""
 
 
 class Chronicle:
-    """Collects finished moves; `missed` tells since when a member has been silent or gone."""
+    """Collects finished moves; `gone` tells since when the word of a member has not counted."""
 
     def __init__(self, me: str) -> None:
         self._me = me
-        self.missed: dict[str, float] = {}
+        self.gone: dict[str, float] = {}
         self._finished: list[Move] = []
 
     def elected(self, track: Track, sight: Sight, now: float) -> None:
@@ -35,9 +27,15 @@ class Chronicle:
             return
         top = sight.view.claims.top(track.ip)
         story.elected = now
-        story.cause = taking.cause_of(track, sight)
-        story.origin = None if top is None else top.owner
-        story.detected = self.missed.get(story.origin or "", now)
+        story.cause = causes.of_arrival(track, sight)
+        if top is None or top.owner == self._me:
+            return
+        story.origin = top.owner
+        if top.held:
+            story.lost = sight.view.lost.get(top.owner)
+            story.detected = self.gone.get(top.owner, now)
+        else:
+            story.detected = min(max(track.released_at, 0.0), now)
 
     def announced(self, track: Track, now: float) -> None:
         """The first announcement is out: an arrival is complete with it."""
@@ -51,6 +49,7 @@ class Chronicle:
                 origin=story.origin,
                 to=self._me,
                 cause=story.cause,
+                lost=story.lost,
                 detected=story.detected,
                 elected=story.elected,
                 checked=story.checked,
@@ -60,21 +59,16 @@ class Chronicle:
         )
         story.bound = None
 
-    def given_up(self, track: Track, now: float) -> None:
-        """It went without an heir."""
-        cause = CAUSES.get(track.detail or "", "health")
+    def given_up(self, track: Track, heir: str | None, cause: Cause, now: float) -> None:
+        """It went, to an heir or to nobody."""
         self._finished.append(
             Move(
                 ip=track.ip,
                 name=track.egress.name,
                 origin=self._me,
-                to=None,
+                to=heir,
                 cause=cause,
-                detected=None,
-                elected=None,
-                checked=None,
                 bound=now,
-                announced=None,
             )
         )
 

@@ -6,11 +6,12 @@ as they like, and all nodes that heard the same claims agree.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache
 from ipaddress import ip_address
 from typing import TYPE_CHECKING
 
-from egress.model import Claim
+from egress.model import Cause, Claim
 from egress.scores import score
 
 if TYPE_CHECKING:
@@ -28,9 +29,12 @@ FOREIGN_KEPT = 600.0
 EPOCH_MAX = (1 << 53) - 1
 NAME_MAX = 253
 LATEST = 1e11
-FIELDS = 6
-ROW_BYTES = 29
+FIELDS = 7
+FIELDS_NEEDED = 5
+ROW_BYTES = 39
 """The most that a packed claim takes beside the bytes of its address and names."""
+
+_CAUSES = frozenset(Cause)
 
 Plain = None | bool | int | float | str | bytes | list["Plain"] | dict[str, "Plain"]
 
@@ -47,7 +51,11 @@ def beats(claim: Claim, other: Claim, seed: str = "") -> bool:
     if claim.owner != other.owner:
         mine, theirs = score(claim.ip, claim.owner, seed), score(claim.ip, other.owner, seed)
         return (mine, claim.owner) > (theirs, other.owner)
-    return (not claim.held, claim.to or "", claim.at) > (not other.held, other.to or "", other.at)
+    return _rest(claim) > _rest(other)
+
+
+def _rest(claim: Claim) -> tuple[bool, str, float, str]:
+    return not claim.held, claim.to or "", claim.at, claim.why or ""
 
 
 class Claims:
@@ -99,6 +107,10 @@ class Claims:
     def top(self, ip: IP) -> Claim | None:
         """The claim that counts."""
         return self._tops.get(ip)
+
+    def tops(self) -> list[tuple[Claim, float]]:
+        """Every claim that counts, and since when (loop seconds) the address is where it is."""
+        return [(top, self.since(ip)) for ip, top in self._tops.items()]
 
     def holder(self, ip: IP) -> str | None:
         """Who carries the address, by the claim that counts; None after a release."""
@@ -167,16 +179,25 @@ class Claims:
 
 
 def _row(claim: Claim) -> list[Plain]:
-    return [claim.ip.packed, claim.epoch, claim.owner, claim.held, claim.at, claim.to]
+    row: list[Plain] = [claim.ip.packed, claim.epoch, claim.owner, claim.held, claim.at, claim.to]
+    return row if claim.why is None else [*row, claim.why.value]
 
 
 def _claim(row: object) -> Claim:
-    if not isinstance(row, list) or len(row) < FIELDS - 1:
+    if not isinstance(row, list) or len(row) < FIELDS_NEEDED:
         raise ValueError("a claim is not a list of its fields")
     try:
-        return _parsed(*row[:FIELDS])
+        claim = _parsed(*row[: FIELDS - 1])
     except TypeError as error:
         raise ValueError("a claim with a field that holds others") from error
+    why = row[FIELDS - 1] if len(row) >= FIELDS else None
+    # A word that we do not know comes from a newer member; it decides nothing.
+    return _reasoned(claim, Cause(why)) if isinstance(why, str) and why in _CAUSES else claim
+
+
+@lru_cache(maxsize=CLAIMS_MAX)
+def _reasoned(claim: Claim, why: Cause) -> Claim:
+    return replace(claim, why=why)
 
 
 @lru_cache(maxsize=CLAIMS_MAX, typed=True)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         Assignment,
         Binding,
         Candidate,
+        Cause,
         Claim,
         Egress,
         Observed,
@@ -83,7 +84,8 @@ class View:
     `silent`: members whose heartbeats are missing, without a verdict yet. `ahead`: the assignments
     as they would be if those, and the restarting ones, were lost; where it says nothing, the
     standby prepares for that.
-    `takeover_not_before`: by lost member, the time before which nobody binds what it carried.
+    `lost`: members that went missing lately, and when each was last heard. `takeover_not_before`:
+    by lost member, the time before which nobody binds what it carried.
     """
 
     egresses: tuple[Egress, ...]
@@ -98,6 +100,7 @@ class View:
     draining: bool = False
     silent: frozenset[str] = frozenset()
     ahead: Mapping[str, Assignment] = field(default_factory=dict)
+    lost: Mapping[str, float] = field(default_factory=dict)
     takeover_not_before: Mapping[str, float] = field(default_factory=dict)
 
 
@@ -142,23 +145,27 @@ class Condition:
     detail: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Move:
-    """One finished change of owner, as the node that ends it saw it; unknown times are None.
+    """One finished change of owner, as this node saw it; unknown times are None.
 
-    `cause` is one of those of `history` (PRODUCT.md). `to` None: given up without an heir.
+    `to` this node: it took over, and knows all times. Another: it was handed over to that heir,
+    which counts the move. None: given up without an heir; `bound` is when it was gone then.
+    `lost`: when the old owner was last heard; `detected`: when we knew that it is gone, or that
+    it released the address.
     """
 
     ip: IP
     name: str
     origin: str | None
     to: str | None
-    cause: str
-    detected: float | None
-    elected: float | None
-    checked: float | None
+    cause: Cause
+    lost: float | None = None
+    detected: float | None = None
+    elected: float | None = None
+    checked: float | None = None
     bound: float
-    announced: float | None
+    announced: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,7 @@ Names are plain strings, addresses `ipaddress` objects, times loop seconds unles
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from enum import Enum
+from enum import Enum, StrEnum
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
 
 IP = IPv4Address | IPv6Address
@@ -22,6 +22,24 @@ class Failback(Enum):
     IMMEDIATE = "immediate"
     DELAYED = "delayed"
     NEVER = "never"
+
+
+class Cause(StrEnum):
+    """Why an address changes hands; the closed list of `history`."""
+
+    NODE_DEAD = "node_dead"
+    NODE_LEFT = "node_left"
+    DRAIN = "drain"
+    FAILBACK = "failback"
+    SELECTOR = "selector"
+    CAPACITY = "capacity"
+    CONFIG = "config"
+    CONFLICT = "conflict"
+    HEALTH = "health"
+    PARTITION = "partition"
+    LEASE = "lease"
+    GUARD = "guard"
+    START = "start"
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +110,7 @@ class Claim:
 
     `at` is the claimant's wall clock (Unix seconds), for people alone; nothing is decided by it.
     `to`: of a release, the one member that may bind without asking the wire; None, or a `to`
-    that got lost on the way, obliges everybody to ask.
+    that got lost on the way, obliges everybody to ask. `why`: of a release, for people alone.
     """
 
     ip: IP
@@ -101,6 +119,7 @@ class Claim:
     held: bool
     at: float = 0.0
     to: str | None = None
+    why: Cause | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -201,9 +201,9 @@ class Moves:
         sight = self._sight = Sight(self._me, view)
         if before is None or before.view.egresses is not view.egresses:
             self._enrol(view)
-        gone = {name for name in view.candidates if not sight.live(name)} | view.silent
-        missed = self._office.chronicle.missed
-        self._office.chronicle.missed = {name: missed.get(name, now) for name in sorted(gone)}
+        gone = [name for name in view.candidates if not sight.live(name)]
+        before_now = self._office.chronicle.gone
+        self._office.chronicle.gone = {name: before_now.get(name, now) for name in gone}
         since = self._office.live_since
         live = [name for name in view.candidates if sight.live(name)]
         self._office.live_since = {name: since.get(name, now) for name in live}

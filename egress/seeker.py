@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, assert_never
 
 from egress import taking
 from egress.decision import Stage
-from egress.model import Binding, Claim
+from egress.model import Binding, Cause, Claim
 from egress.taking import Ask, Refuse, Rest, Take, Wait
 from egress.track import Story, inherited
 from egress.wirecheck import Answer
@@ -80,6 +80,7 @@ class Seeker:
                 track.wake(until)
             case Wait(holder, until):
                 track.check.forget()
+                track.story = Story()
                 track.enter(Stage.WAITING, holder, now)
                 track.wake(until)
             case Refuse(condition):
@@ -124,7 +125,8 @@ class Seeker:
         track.disowned = top.epoch
         track.epoch = max(track.epoch, top.epoch)
         # No heir: whoever wants it must ask, for we cannot say when it went.
-        self._office.publish.append(Claim(track.ip, top.epoch, self._me, held=False))
+        claim = Claim(track.ip, top.epoch, self._me, held=False, why=Cause.LEASE)
+        self._office.publish.append(claim)
 
     def _ask(self, track: Track, sight: Sight, ask: Ask, now: float) -> None:
         if not ask.ahead:

@@ -14,7 +14,7 @@ from egress.wirecheck import Answer
 
 if TYPE_CHECKING:
     from egress.decision import Timing
-    from egress.model import Assignment, Claim
+    from egress.model import Claim
     from egress.track import Sight, Track
 
 
@@ -135,30 +135,6 @@ def ask_at(track: Track, ask: Ask, timing: Timing, now: float) -> float:
         slow = now - track.since > timing.ahead
         return max(earliest, track.check.silence + timing.ahead_slow) if slow else earliest
     return max(earliest, ask.ready_at - timing.window)
-
-
-def cause_of(track: Track, sight: Sight) -> str:
-    """Why the address comes to us, in the words of `history`."""
-    top = sight.view.claims.top(track.ip)
-    if track.lapsed:
-        return "lease"
-    if top is None or top.owner == sight.me:
-        return "start"
-    holder = sight.view.candidates.get(top.owner)
-    if top.held or holder is None:
-        return "node_left" if holder is not None and holder.left else "node_dead"
-    if holder.left or "draining" in holder.reasons:
-        return "drain"
-    return _planned(sight.assignment(track), holder.reasons)
-
-
-def _planned(assignment: Assignment | None, reasons: tuple[str, ...]) -> str:
-    rule = assignment.rule if assignment is not None else ""
-    if rule == "failback":
-        return "failback"
-    if rule == "pinned":
-        return "config"
-    return "health" if reasons else "selector"
 
 
 def conflict(track: Track, sight: Sight, timing: Timing, now: float) -> Condition | None:

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, assert_never
 
-from egress import holding
+from egress import causes, holding
 from egress.decision import NEVER, Condition, Kind, Stage
 from egress.holding import Release
-from egress.model import Announce, Claim
+from egress.model import Announce, Cause, Claim
 from egress.seeker import BIND_PATIENCE
 from egress.wirecheck import Answer, Verdict
 
@@ -194,6 +194,7 @@ class Tenant:
         if track.epoch == 0 and top is not None and top.owner == self._me:
             track.epoch = top.epoch  # of an earlier life
         track.heir = release.heir
+        track.why = causes.of_release(track, sight, release.reason)
         track.wants = False
         track.announcements.clear()
         track.taken_on = sight.view.observed
@@ -239,9 +240,10 @@ class Tenant:
             self.drop(track, now)
             return []
         heir = track.heir if now - track.since <= HANDOVER else None
-        claim = Claim(track.ip, track.epoch, self._me, held=False, at=wall, to=heir)
-        if heir is None and track.detail != "claim":
-            self._office.chronicle.given_up(track, now)
+        why = track.why or Cause.CONFIG
+        claim = Claim(track.ip, track.epoch, self._me, held=False, at=wall, to=heir, why=why)
+        if track.detail != "claim":
+            self._office.chronicle.given_up(track, heir, why, now)
         self.drop(track, now)
         return [claim] if claim.epoch else []
 
@@ -273,7 +275,8 @@ class Tenant:
             return
         track.passed_until = now + self._timing.damping
         track.epoch = max(track.epoch, 0 if top is None else top.epoch) + 1
-        self._office.publish.append(Claim(track.ip, track.epoch, self._me, held=False, to=heir))
+        claim = Claim(track.ip, track.epoch, self._me, held=False, to=heir, why=Cause.HEALTH)
+        self._office.publish.append(claim)
 
     def drop(self, track: Track, now: float) -> None:
         """It is not ours any more, and nobody has to be told."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from egress.decision import NEVER, Condition, Kind, Stage
+from egress.model import Cause
 from egress.scores import score
 from egress.wirecheck import Check, Company, Verdict
 
@@ -38,7 +39,8 @@ class Story:
     """The times of a move that is under way; becomes a `Move`."""
 
     origin: str | None = None
-    cause: str = "start"
+    cause: Cause = Cause.START
+    lost: float | None = None
     detected: float | None = None
     elected: float | None = None
     checked: float | None = None
@@ -53,6 +55,7 @@ class Track:
     `adoptable`: what the kernel holds with our mark may be of an earlier life. `heir`: to whom a
     release under way goes. `top`: the claim that counted at the last look; `released_at`: when it
     was first seen to be a release, `granted_at`: the same, if it is certain that it was new then.
+    `why`: the cause of a release under way.
     `answer`: what the LAN said about an address that we hold, not yet taken in. `watched`: the
     restarting member whose host we ask about.
     """
@@ -73,6 +76,7 @@ class Track:
     adoptable: bool = True
     lapsed: bool = False
     heir: str | None = None
+    why: Cause | None = None
     top: Claim | None = None
     released_at: float = float("-inf")
     granted_at: float = float("-inf")
@@ -126,7 +130,7 @@ class Track:
 
     def let_go(self, now: float) -> None:
         """Nothing of ours is bound any more, and nothing is remembered of how it was."""
-        self.binding = self.answer = self.heir = None
+        self.binding = self.answer = self.heir = self.why = None
         self.bind_by = self.ask_again = NEVER
         self.restore_at = float("-inf")
         self.seen = self.first_due = self.restoring = self.repeat_claim = False

@@ -1,10 +1,10 @@
-"""The commands that change where addresses are: `drain` and `undrain`."""
+"""The commands that change where addresses are: `drain`, `undrain` and `restart-prepare`."""
 
 from __future__ import annotations
 
 import click
 
-from agent.cli.asking import ask, json_option, print_json, socket_option
+from agent.cli.asking import ask, complain, json_option, print_json, socket_option
 from agent.cli.tables import span
 
 WAIT_PATIENCE = 75.0
@@ -46,6 +46,8 @@ def drain(socket_path: str | None, seconds: float | None, *, wait: bool, as_json
     left = len(told.get("carried", ()))
     state = f"draining, {left} IPs are still here" if left else "drained, nothing is carried here"
     click.echo(f"{state}, {until}")
+    if orphaned := told.get("orphaned"):
+        complain("warning", [f"{len(orphaned)} IPs have no owner now: {', '.join(orphaned[:10])}"])
 
 
 @click.command()
@@ -58,3 +60,30 @@ def undrain(socket_path: str | None, *, as_json: bool) -> None:
         print_json(told)
     else:
         click.echo("may carry addresses again")
+
+
+@click.command("restart-prepare")
+@click.option(
+    "--for",
+    "seconds",
+    type=Duration(),
+    default="30s",
+    show_default=True,
+    metavar="TIME",
+    help="How soon the stop will come; 0s takes it back.",
+)
+@socket_option
+@json_option
+def restart_prepare(socket_path: str | None, seconds: float, *, as_json: bool) -> None:
+    """Make a SIGTERM within that time a restart: the addresses stay for the successor.
+
+    For the preStop of a container, whose runtime knows no other signal.
+    """
+    told = ask(socket_path, "restart_prepare", seconds=seconds)
+    if as_json:
+        print_json(told)
+    elif seconds:
+        kept = span(told["kept_seconds"])
+        click.echo(f"a stop within {span(seconds)} keeps the addresses, for {kept} from then on")
+    else:
+        click.echo("a stop hands the addresses over")

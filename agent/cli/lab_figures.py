@@ -27,24 +27,35 @@ if TYPE_CHECKING:
     from agent.lab.measure import Trial
     from agent.lab.timeline import Timeline
 
-FAULTS = (
-    "host-death",
-    "sigkill",
-    "sigstop",
-    "sigterm",
-    "drain",
-    "gossip-cut",
-    "unplug",
-    "drift",
-    "sigusr2",
-)
-"""Those of `agent.lab.measure`, which is loaded only when it is needed."""
 REPEAT_MAX = 10_000
 MEASURES = {
     "until another answers": "takeover_seconds",
+    "until the last of them is": "all_done_seconds",
     "longest time without an answer": "silence_seconds",
     "time with two answerers": "two_answerers_seconds",
 }
+
+
+class Fault(click.ParamType[str]):
+    """The name of a fault that can be measured."""
+
+    name = "fault"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> str:
+        """The same, if there is one of that name."""
+        from agent.lab import strikes
+
+        if value == "help":
+            for name, kind in {**strikes.KINDS, "sigstop-N": strikes.find("sigstop-5")}.items():
+                click.echo(f"{name:<16} {kind.does}")
+            raise click.exceptions.Exit
+        try:
+            strikes.find(str(value))
+        except LabError as error:
+            self.fail(str(error), param, ctx)
+        return str(value)
 
 
 @click.command()
@@ -78,7 +89,12 @@ def observe(name: str | None, seconds: float, every: float | None, *, as_json: b
 
 @click.command()
 @click.option(
-    "--fault", type=click.Choice(FAULTS), default="host-death", show_default=True, help="Which."
+    "--fault",
+    type=Fault(),
+    default="host-death",
+    show_default=True,
+    metavar="FAULT",
+    help="Which; 'help' lists all.",
 )
 @click.option(
     "--repeat",
@@ -135,7 +151,7 @@ def measure(  # noqa: PLR0913 - one argument for each option
     if as_json:
         print_json(figures)
     else:
-        _show_figures(figures, work.KINDS[fault].does)
+        _show_figures(figures)
     if problem is not None:
         complain("error", [f"after {len(done)} of {repeat} times, {problem}"])
     return EXIT_FAILED if problem is not None else 0
@@ -162,17 +178,17 @@ def _tell(trial: Trial, number: int, repeat: int) -> None:
     times = f" after {min(taken):.0f}-{max(taken):.0f} ms" if taken else ""
     extra = f", {len(trial.needless)} others moved without need" if trial.needless else ""
     click.echo(
-        f"{number:>4}/{repeat}  {trial.victim}: {moved}{times}, "
+        f"{number:>4}/{repeat}  {', '.join(trial.victims)}: {moved}{times}, "
         f"{doubled:.0f} ms with two answerers{extra}"
     )
 
 
-def _show_figures(figures: Mapping[str, Any], does: str) -> None:
+def _show_figures(figures: Mapping[str, Any]) -> None:
     from agent.cli.tables import Column, draw, show
 
     rows = [{"title": title, **(figures[key] or {})} for title, key in MEASURES.items()]
     columns = (
-        Column("PER LOST IP", lambda row: row["title"]),
+        Column("FOR EACH IP", lambda row: row["title"]),
         Column("MEDIAN", lambda row: _milliseconds(row.get("median"))),
         Column("P99", lambda row: _milliseconds(row.get("p99"))),
         Column("WORST", lambda row: _milliseconds(row.get("max"))),
@@ -180,10 +196,10 @@ def _show_figures(figures: Mapping[str, Any], does: str) -> None:
     click.echo()
     show(draw(columns, rows))
     click.echo(
-        f"\n{does}: {figures['repeat']} times, {figures['lost']} IPs lost, "
-        f"{figures['not_taken_over']} not taken over, {figures['two_answerers_ips']} with two "
-        f"answerers, {figures['needless_moves']} moved without need; asked every "
-        f"{_milliseconds(figures['resolution_seconds'])}, "
+        f"\n{figures['does']}: {figures['repeat']} times, {figures['lost']} IPs concerned, "
+        f"{figures['not_taken_over']} stayed, {figures['silent_ips']} went unanswered, "
+        f"{figures['two_answerers_ips']} had two answerers, {figures['needless_moves']} moved "
+        f"without need; asked every {_milliseconds(figures['resolution_seconds'])}, "
         f"{_milliseconds(figures['slowest_seconds'])} at the slowest"
     )
 

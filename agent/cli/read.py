@@ -11,6 +11,7 @@ import click
 
 from agent.cli.asking import ask, ask_rows, json_option, print_json, socket_option
 from agent.cli.tables import WATCH_EVERY, Column, age, draw, show, span, watch, word
+from agent.client import ClientError, call
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -65,7 +66,7 @@ def status(socket_path: str | None, *, as_json: bool) -> None:
     if as_json:
         print_json(told)
         return
-    for title, text in _status_lines(told):
+    for title, text in _status_lines(told, _remarks(socket_path)):
         click.echo(f"{title:<12}{text}")
 
 
@@ -155,19 +156,26 @@ def _print_rows(get: Callable[[], list[Answer]], *, watching: bool) -> None:
         time.sleep(WATCH_EVERY)
 
 
-def _status_lines(told: Answer) -> Iterator[tuple[str, str]]:
+def _remarks(socket_path: str | None) -> Answer:
+    """What is said beside the contract; a daemon that is older than this command has nothing."""
+    try:
+        return call(socket_path, "remarks")
+    except ClientError:
+        return {}
+
+
+def _status_lines(told: Answer, remarks: Answer) -> Iterator[tuple[str, str]]:
     node, config, counts = told["node"], told["config"], told["egress"]
     yield "node", f"{node['name']} ({node['address']}), cluster {node['cluster']}"
     yield (
         "daemon",
         f"wayout {node['version']}, pid {node['pid']}, up {span(node['uptime_seconds'])}",
     )
-    yield "state", node["state"]
-    yield "eligible", "yes" if node["eligible"] else f"no: {word(node['ineligible_reasons'])}"
-    yield (
-        "health",
-        "well" if not node["health_score"] else f"score {node['health_score']}, 0 is well",
-    )
+    left = remarks.get("drain_seconds")
+    yield "state", node["state"] if left is None else f"{node['state']}, {span(left)} to go"
+    well = "" if not node["health_score"] else f", health score {node['health_score']} (0 is well)"
+    eligible = "yes" if node["eligible"] else f"no: {word(node['ineligible_reasons'])}"
+    yield "eligible", f"{eligible}{well}"
     yield "members", ", ".join(f"{count} {state}" for state, count in told["members"].items())
     yield (
         "addresses",
@@ -179,6 +187,8 @@ def _status_lines(told: Answer) -> Iterator[tuple[str, str]]:
     stale = ", STALE: the files say something else" if config["stale"] else ""
     yield "config", f"generation {config['generation']}, digest {config['digest']}{stale}"
     yield "reload", _last_reload(config.get("last_reload"))
+    if "last_failover" in remarks:
+        yield "failover", _last_failover(remarks["last_failover"])
     for pending in config["pending_restart"]:
         yield "restart", f"needed for {pending['path']}: {word(pending.get('reason'))}"
 
@@ -188,6 +198,16 @@ def _last_reload(last: Answer | None) -> str:
         return "none yet"
     errors = f", {last['errors'][0]}" if last.get("errors") else ""
     return f"{last['result']} {age(last['at'])} ago by {last['trigger']}{errors}"
+
+
+def _last_failover(last: Answer | None) -> str:
+    if last is None:
+        return "none yet"
+    return (
+        f"{last['ip']} from {last['from']} to {last['to']} {age(last['at'])} ago, "
+        f"{last['cause']}, "
+        f"took {last['total_seconds'] * 1000:.0f} ms"
+    )
 
 
 def _facts(told: Answer) -> None:

@@ -158,6 +158,12 @@ class Cluster:
         daemon = self.record.daemons.get(name)
         return daemon.pid if daemon is not None and daemon.alive else None
 
+    @property
+    def youth(self) -> float:
+        """Seconds since the last daemon was started that runs now."""
+        running = [self.record.daemons[name].age for name in self.running]
+        return min(running, default=0.0)
+
     def settle(
         self,
         patience: float = SETTLE_PATIENCE,

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from agent.client import ClientError, call
-from agent.lab import faults, verdict
+from agent.lab import strikes, verdict
 from agent.lab.processes import LabError
+from agent.lab.strikes import Scope
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from agent.lab.cluster import Cluster
     from agent.lab.observation import Observation
+    from agent.lab.strikes import Kind
     from agent.lab.verdict import Loss
 
 STEADY = 0.4
@@ -23,95 +24,31 @@ STEADY = 0.4
 STEADY_PATIENCE = 45.0
 KEPT = 10.0
 """Seconds of the past that a trial still looks at."""
-VERB_PATIENCE = 10.0
+ACQUAINTED = 13.0
+"""Seconds that a daemon must have run for others to take its word for a release: it takes 10
+from the moment at which they have met."""
 AFTERWARDS = 1.0
 """Seconds of watching after the last IP has moved, and again after the fault is undone."""
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
-    """A fault: how to do it, how to undo it, and how long a take-over may take at most.
-
-    `patience` 0 means that nothing should move at all.
-    """
-
-    strike: Callable[[Cluster, str], float]
-    undo: Callable[[Cluster, str], object]
-    patience: float
-    does: str
-
-
-def _start(cluster: Cluster, name: str) -> None:
-    cluster.start([name])
-
-
-def _drain(cluster: Cluster, name: str) -> float:
-    began = time.monotonic()
-    _ask(cluster, name, "drain", wait=False)
-    return began
-
-
-def _undrain(cluster: Cluster, name: str) -> None:
-    _ask(cluster, name, "undrain")
-
-
-def _ask(cluster: Cluster, name: str, verb: str, **arguments: object) -> None:
-    try:
-        call(str(cluster.file(name, "sock")), verb, timeout=VERB_PATIENCE, **arguments)
-    except ClientError as error:
-        raise LabError(f"{name} would not {verb}, {error.message}") from error
-
-
-def _cut_gossip(cluster: Cluster, name: str) -> float:
-    return faults.cut(cluster, name, only="gossip")
-
-
-def _differ(cluster: Cluster, name: str) -> float:
-    """The victim's file gives every address to the victim; the others' files do not."""
-    path, kept = cluster.file(name, "yaml"), cluster.file(name, "kept")
-    text = path.read_text()
-    kept.write_text(text)
-    began = time.monotonic()
-    path.write_text(text.replace('"}\n', f'", pin: {name}}}\n'))
-    _ask(cluster, name, "reload", seconds=VERB_PATIENCE)
-    return began
-
-
-def _agree(cluster: Cluster, name: str) -> None:
-    path, kept = cluster.file(name, "yaml"), cluster.file(name, "kept")
-    kept.replace(path)
-    _ask(cluster, name, "reload", seconds=VERB_PATIENCE)
-
-
-def _nothing(_cluster: Cluster, _name: str) -> None:
-    pass
-
-
-KINDS = {
-    "host-death": Kind(faults.kill, _start, 20.0, "the host dies"),
-    "sigkill": Kind(faults.crash, _start, 20.0, "the daemon is killed, its host lives on"),
-    "sigstop": Kind(faults.pause, faults.resume, 20.0, "the daemon hangs, its host lives on"),
-    "sigterm": Kind(faults.stop, _start, 20.0, "the daemon is stopped in good order"),
-    "drain": Kind(_drain, _undrain, 20.0, "the node hands over and stays a member"),
-    "gossip-cut": Kind(_cut_gossip, faults.heal, 20.0, "gossip is dropped, all else goes through"),
-    "unplug": Kind(faults.cut, faults.heal, 20.0, "the cable is pulled, the daemon runs on"),
-    "drift": Kind(_differ, _agree, 0.0, "one node runs another file than the others"),
-    "sigusr2": Kind(faults.restart, _nothing, 0.0, "the daemon is replaced by a new one"),
-}
-
-
-@dataclass(frozen=True, slots=True)
 class Trial:
-    """One fault: who was hit, what became of its IPs, and which others moved without need."""
+    """One fault: who was hit, what became of the IPs concerned, and which moved without need."""
 
-    victim: str
+    victims: tuple[str, ...]
     losses: tuple[Loss, ...]
     needless: tuple[str, ...]
+
+    @property
+    def done(self) -> float | None:
+        """Seconds until another answers for the last of them; None if not all have moved."""
+        taken = [each.taken for each in self.losses if each.taken is not None]
+        return max(taken, default=None) if len(taken) == len(self.losses) else None
 
     def plain(self) -> dict[str, Any]:
         """For JSON."""
         return {
-            "victim": self.victim,
+            "victim": ", ".join(self.victims),
             "moves": [each.plain() for each in self.losses],
             "needless": list(self.needless),
         }
@@ -120,45 +57,60 @@ class Trial:
 def trials(
     cluster: Cluster, seen: Observation, fault: str, repeat: int, seconds: float | None = None
 ) -> Iterator[Trial]:
-    """Strike the node that carries most, watch, undo; so many times.
+    """Strike those whom the fault is about, watch, undo; so many times.
 
-    `seconds` is how long to watch before the fault is undone, None: until all has moved.
+    `seconds` is how long to watch before the fault is undone, None: as the fault says.
     """
-    kind = KINDS[fault]
+    kind = strikes.find(fault)
+    kind = kind if seconds is None else replace(kind, seconds=seconds)
     for _ in range(repeat):
+        if kind.planned:
+            seen.look(max(ACQUAINTED - cluster.youth, 0.0))
         owners = _steady(cluster, seen)
-        (victim, _), *_ = Counter(sorted(owners.values())).most_common(1)
-        yield _trial(cluster, seen, kind, owners, Target(victim, seconds))
+        victims = _victims(cluster, kind, owners)
+        if kind.prepare is not None:
+            kind.prepare(cluster, victims, seen.look)
+            owners = _steady(cluster, seen)
+        yield _trial(cluster, seen, kind, owners, victims)
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
-    """Whom to strike, and how long to watch then (None: until all has moved)."""
-
-    name: str
-    seconds: float | None = None
+def _victims(cluster: Cluster, kind: Kind, owners: Mapping[str, str]) -> tuple[str, ...]:
+    """Those that carry most, as many as the fault hits; all that there are, in their order."""
+    if kind.scope is Scope.ALL and kind.prepare is None:
+        return cluster.nodes
+    busy = [name for name, _ in Counter(sorted(owners.values())).most_common()]
+    count = (len(cluster.nodes) - 1) // 2 if kind.scope is Scope.MINORITY else 1
+    if not count:
+        raise LabError("a smaller half takes 3 nodes or more")
+    return tuple(busy[:count])
 
 
 def _trial(
-    cluster: Cluster, seen: Observation, kind: Kind, owners: dict[str, str], target: Target
+    cluster: Cluster,
+    seen: Observation,
+    kind: Kind,
+    owners: dict[str, str],
+    victims: tuple[str, ...],
 ) -> Trial:
-    victim, timeline = target.name, seen.timeline
-    old = cluster.places[victim].mac
-    lost = [ip for ip, owner in owners.items() if owner == victim]
+    timeline, whole = seen.timeline, kind.scope is Scope.ALL
+    old = {ip: cluster.places[owner].mac for ip, owner in owners.items()}
+    about = [ip for ip, owner in owners.items() if whole or owner in victims]
     timeline.forget(timeline.until - KEPT)
-    began = kind.strike(cluster, victim)
-    if target.seconds is None:
-        seen.until(lambda: all(timeline.taken(ip, began, old) for ip in lost), kind.patience)
+    began = time.monotonic()
+    kind.strike(cluster, victims, seen.look)
+    if kind.seconds is None:
+        seen.until(lambda: all(timeline.taken(ip, began, old[ip]) for ip in about), kind.patience)
         seen.look(AFTERWARDS)
     else:
-        seen.look(max(began + target.seconds - time.monotonic(), 0.0))
+        seen.look(max(began + kind.seconds - time.monotonic(), 0.0))
     struck = timeline.until
-    kind.undo(cluster, victim)
+    kind.undo(cluster, victims, seen.look)
     seen.look(AFTERWARDS)
     _steady(cluster, seen)
-    losses = tuple(_loss(seen, ip, old, began, struck) for ip in lost)
-    others = [ip for ip in owners if ip not in lost and timeline.moves(ip, began, timeline.until)]
-    return Trial(victim, losses, tuple(others))
+    losses = tuple(_loss(seen, ip, old[ip], began, struck) for ip in about)
+    still = owners if whole and kind.prepare is None else set(owners) - set(about)
+    moved = [ip for ip in still if timeline.moves(ip, began, timeline.until)]
+    return Trial(victims, losses, tuple(moved))
 
 
 def _loss(seen: Observation, ip: str, old: str, began: float, struck: float) -> Loss:
@@ -192,6 +144,7 @@ def document(
     taken = [each.taken for each in losses if each.taken is not None]
     return {
         "fault": fault,
+        "does": strikes.find(fault).does,
         "repeat": len(done),
         "nodes": len(cluster.nodes),
         "ips": len(cluster.ips),
@@ -199,6 +152,8 @@ def document(
         "takeover_seconds": _figures(taken),
         "not_taken_over": len(losses) - len(taken),
         "silence_seconds": _figures(each.silent for each in losses),
+        "silent_ips": sum(1 for each in losses if each.silent),
+        "all_done_seconds": _figures(each.done for each in done if each.done is not None),
         "two_answerers_seconds": _figures(each.doubled for each in losses),
         "two_answerers_ips": sum(1 for each in losses if each.doubled),
         "needless_moves": sum(len(trial.needless) for trial in done),

@@ -58,6 +58,11 @@ class Process:
         return _look(self.pid) == (self.started, True)
 
     @property
+    def age(self) -> float:
+        """Seconds since it was started."""
+        return time.clock_gettime(time.CLOCK_BOOTTIME) - self.started / os.sysconf("SC_CLK_TCK")
+
+    @property
     def stopped(self) -> bool:
         """Whether a signal has stopped it."""
         return self.alive and _fields(self.pid)[0] in "tT"

@@ -127,8 +127,12 @@ def test_the_configuration_is_mounted_as_a_whole_folder(pod, container):
     assert set(volumes) == {each["name"] for each in mounts.values()}
 
 
-def test_no_hook_runs_before_a_stop_and_there_is_time_for_it(pod, container):
-    assert "lifecycle" not in container
+def test_a_pod_that_stops_is_taken_for_one_that_is_replaced(pod, container):
+    program, *arguments = container["lifecycle"]["preStop"]["exec"]["command"]
+
+    assert (program, arguments[0]) == ("wayout", "restart-prepare")
+    assert wayout(*arguments, "--help").returncode == 0
+    # Handing over takes up to 10 s, if it comes to that.
     assert pod["terminationGracePeriodSeconds"] > 10
 
 

@@ -50,6 +50,8 @@ def told(result):
         (["status"], lambda desk: desk.status()),
         (["members"], lambda desk: desk.members()),
         (["egress", "list"], lambda desk: desk.egress_list()),
+        (["history"], lambda desk: desk.history(1000)),
+        (["history", "--limit", "1"], lambda desk: desk.history(1)),
         (["egress", "show", "billing"], lambda desk: desk.egress_list()[:2]),
         (["egress", "explain", "192.0.2.41"], lambda desk: desk.egress_explain("partner")),
     ],
@@ -74,6 +76,37 @@ def test_status_is_ten_lines_for_people(daemon):
     assert "up 1d2h" in lines[1]
     assert "members     2 alive, 1 suspect, 0 dead, 0 left" in lines
     assert "addresses   2 of 3 here, 0 unassigned, 1 in conflict" in lines
+
+
+def test_status_tells_the_last_failover(daemon, desk):
+    shown = run("status", "--socket", daemon).stdout
+    desk.moves.clear()
+    nothing = run("status", "--socket", daemon).stdout
+
+    assert "failover    192.0.2.41 from n2 to n1 " in shown
+    assert ", node_dead, took 565 ms" in shown
+    assert "failover    none yet" in nothing
+
+
+def test_history_shows_cause_and_milliseconds_of_each_phase(daemon):
+    titles, _, row = run("history", "--socket", daemon).stdout.splitlines()
+
+    assert titles.endswith("CAUSE      DETECT  ELECT  CHECK  BIND  ANNOUNCE  TOTAL")
+    assert "192.0.2.41  billing  n2    n1  node_dead  410ms   -      150ms  4ms   1ms" in row
+
+
+def test_history_follows_what_comes(daemon, desk):
+    command = [sys.executable, "-I", "-m", "agent", "history", "--follow", "--json"]
+    with subprocess.Popen(
+        [*command, "--socket", daemon], stdout=subprocess.PIPE, text=True
+    ) as following:
+        told = [json.loads(following.stdout.readline()) for _ in range(2)]
+        desk.moves.append({**desk.moves[0], "ip": "192.0.2.99"})
+        told.append(json.loads(following.stdout.readline()))
+        following.send_signal(signal.SIGINT)
+        assert following.wait(timeout=10) == 0
+
+    assert told == desk.moves
 
 
 def test_a_table_in_a_pipe_has_one_line_for_each_row_whatever_its_width(daemon, desk):
@@ -114,6 +147,7 @@ def test_drain_and_undrain_act_on_the_daemon_that_is_asked(daemon, desk):
         "drained, nothing is carried here, for 30m\n"
     )
     assert (desk.draining, desk.drain_seconds) == (True, 1800.0)
+    assert "state       draining, 30m to go" in run("status", "--socket", daemon).stdout
 
     assert run("drain", "--socket", daemon).stdout == (
         "draining, 2 IPs are still here, until 'wayout undrain'\n"
@@ -121,6 +155,20 @@ def test_drain_and_undrain_act_on_the_daemon_that_is_asked(daemon, desk):
 
     assert told(run("undrain", "--json", "--socket", daemon))["draining"] is False
     assert not desk.draining
+
+
+def test_a_restart_is_prepared_for_thirty_seconds_or_as_long_as_said(daemon, desk):
+    shown = run("restart-prepare", "--socket", daemon).stdout
+    assert desk.restart_seconds == 30.0
+    assert shown == "a stop within 30s keeps the addresses, for 30s from then on\n"
+
+    assert told(run("restart-prepare", "--for", "2m", "--json", "--socket", daemon)) == {
+        "seconds": 120.0,
+        "kept_seconds": 30.0,
+    }
+    assert run("restart-prepare", "--for", "0s", "--socket", daemon).exit_code == 0
+    refused = run("restart-prepare", "--for", "1h", "--socket", daemon)
+    assert (refused.exit_code, desk.restart_seconds) == (2, 0.0)
 
 
 @pytest.mark.parametrize(

@@ -53,6 +53,7 @@ async def get(server, path):
         ("/api/v1/status", lambda desk: desk.status()),
         ("/api/v1/members", lambda desk: desk.members()),
         ("/api/v1/egress", lambda desk: desk.egress_list()),
+        ("/api/v1/history", lambda desk: desk.history(1000)),
         ("/api/v1/config", lambda _: {"version": 1, "node": {"name": "n1", "cluster": "wayout"}}),
         ("/readyz", lambda _: {"ready": True, "reasons": []}),
     ],

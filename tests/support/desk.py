@@ -42,17 +42,74 @@ def egress(name, ip, owner, *, local=False, state="assigned", reason=None):
     }
 
 
+def move(ip, origin, *, cause="node_dead", to="n1"):
+    times = {"detect": 0.41, "elect": 0.0, "check": 0.15, "bind": 0.004, "announce": 0.001}
+    return {
+        "at": AT,
+        "ip": ip,
+        "name": "billing",
+        "from": origin,
+        "to": to,
+        "cause": cause,
+        "phases": {f"{name}_seconds": seconds for name, seconds in times.items()},
+        "total_seconds": 0.565,
+    }
+
+
+def pictured(name):
+    return {
+        "kind": "member",
+        "name": name,
+        "present": True,
+        "left": False,
+        "unreachable": False,
+        "restarting": False,
+        "reasons": [],
+        "weight": 1.0,
+        "capacity": None,
+        "labels": {},
+        "well_seconds": 100.0,
+        "networks": [],
+        "addresses": [],
+    }
+
+
+def carried(name, ip, owner):
+    egress = {
+        "kind": "egress",
+        "name": name,
+        "ips": [ip],
+        "labels": {},
+        "expressions": [],
+        "priority": 0,
+        "failback": "delayed",
+        "pin": None,
+        "interface": None,
+        "failover": True,
+    }
+    claim = {"kind": "claim", "ip": ip, "epoch": 3, "owner": owner, "held": True, "to": None}
+    return [egress, {**claim, "seconds": 50.0}]
+
+
 class FakeDesk:
     def __init__(self):
         self.draining = False
         self.drained = asyncio.Event()
         self.drain_seconds = None
+        self.restart_seconds = None
         self.generation = 1
         self.reloads = []
         self.unready = []
         self.handover = 0.0
         self.keyed = []
         self.keyless = {}
+        self.patience = 20
+        self.pictured = [
+            *map(pictured, ("n1", "n2")),
+            *carried("billing", "192.0.2.40", "n1"),
+            *carried("other", "192.0.2.99", "n2"),
+        ]
+        self.moves = [move("192.0.2.40", None, cause="start"), move("192.0.2.41", "n2")]
         self.rows = [
             egress("billing", "192.0.2.40", "n1", local=True),
             egress("billing", "2001:db8::40", "n1", local=True),
@@ -108,6 +165,29 @@ class FakeDesk:
             ],
         }
 
+    def history(self, limit):
+        return self.moves[-limit:] if limit else []
+
+    def remarks(self):
+        last = next((each for each in reversed(self.moves) if each["from"]), None)
+        return {"last_failover": last, "drain_seconds": self.drain_seconds}
+
+    async def history_after(self, count, limit):
+        if count is None:
+            return {"count": len(self.moves), "moves": []}
+        while len(self.moves) <= count and self.patience > 0:
+            self.patience -= 1
+            await asyncio.sleep(0.05)
+        return {"count": len(self.moves), "moves": self.moves[count:][-limit:]}
+
+    async def picture(self):
+        rules = {"kind": "rules", "node": "n1", "seed": ""}
+        return [{**rules, "load_factor": 1.1, "failback_delay": 30.0}, *self.pictured]
+
+    def more_egresses(self, count):
+        for number in range(count):
+            self.pictured += carried(f"more-{number}", f"198.51.100.{number}", "n1")
+
     def ready(self):
         return not self.unready, list(self.unready)
 
@@ -123,6 +203,10 @@ class FakeDesk:
     async def undrain(self):
         self.draining = False
         return {"draining": False}
+
+    async def restart_prepare(self, seconds):
+        self.restart_seconds = seconds
+        return {"seconds": seconds, "kept_seconds": 30.0}
 
     async def reload(self, *, trigger, wait, dry_run, allow_removal, timeout):  # noqa: ASYNC109
         self.reloads.append((trigger, wait, dry_run, allow_removal, timeout))

@@ -89,9 +89,9 @@ def test_a_move_counts_its_cause_and_times_its_phases():
 
     seen = samples(metrics)
     assert seen['wayout_moves_total{cause="node_dead"}'] == 1
-    assert seen['wayout_failover_seconds_bucket{le="0.4",phase="detect"}'] == 1
-    assert seen['wayout_failover_seconds_bucket{le="0.3",phase="detect"}'] == 0
-    assert seen['wayout_failover_seconds_sum{phase="total"}'] == 0.7
+    assert seen['wayout_failover_seconds_bucket{cause="node_dead",le="0.4",phase="detect"}'] == 1
+    assert seen['wayout_failover_seconds_bucket{cause="node_dead",le="0.3",phase="detect"}'] == 0
+    assert seen['wayout_failover_seconds_sum{cause="node_dead",phase="total"}'] == 0.7
     assert not any("nap" in name for name in seen)
 
 

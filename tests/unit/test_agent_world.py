@@ -6,7 +6,14 @@ import pytest
 
 from agent import facts, wiring, world
 from agent.facts import Facts
-from agent.inputs import DrainWished, KernelChanged, MembersSeen, SettingsChanged, StopWished
+from agent.inputs import (
+    DrainWished,
+    KernelChanged,
+    MembersSeen,
+    RestartPrepared,
+    SettingsChanged,
+    StopWished,
+)
 from agent.world import World
 from egress.model import Interface, Observed
 from gossip.peer import Address, Health, Member
@@ -89,6 +96,15 @@ def test_a_drain_for_a_time_ends_by_itself():
 
     assert world.expire(at, 199.0).draining
     assert not world.expire(at, 200.0).draining
+
+
+def test_a_restart_that_was_prepared_is_forgotten_by_preparing_none():
+    prepared = world.fold(start(), RestartPrepared(until=130.0), 100.0)
+    taken_back = world.fold(prepared, RestartPrepared(until=105.0), 105.0)
+
+    assert (start().restart_until, prepared.restart_until) == (float("-inf"), 130.0)
+    assert taken_back.restart_until == 105.0
+    assert not prepared.stopping
 
 
 def test_settings_are_replaced_as_one_value_and_kernel_news_leaves_them():

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from egress.claims import CLAIMS_MAX, EPOCH_MAX, FOREIGN_KEPT, FOREIGN_MAX, NAME_MAX, Claims
-from egress.model import Claim
+from egress.model import Cause, Claim
 from egress.scores import score
 from gossip.wire import own
 
@@ -21,6 +21,7 @@ claim = st.builds(
     held=st.booleans(),
     at=st.sampled_from([0.0, 1.5e9]),
     to=st.none() | st.sampled_from("abc"),
+    why=st.none() | st.sampled_from(Cause),
 )
 anything = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.binary(max_size=17),
@@ -36,6 +37,7 @@ wild = {
     "held": st.booleans(),
     "at": st.floats(0, 1e10),
     "to": st.none() | st.sampled_from(["b", "ä" * 60]),
+    "why": st.none() | st.sampled_from(Cause),
 }
 
 
@@ -99,7 +101,7 @@ def test_a_page_of_claims_fits_what_it_was_made_for(claims, size):
 
 
 def test_a_full_table_can_be_read_back_from_one_message():
-    rows = [[b"\x0a\0\0\1", 1, "a", True, 0.0, None]] * CLAIMS_MAX
+    rows = [[b"\x0a\0\0\1", 1, "a", False, 0.0, None, "selector"]] * CLAIMS_MAX
 
     _, value = own.unpack(own.pack(32, rows))
 
@@ -136,6 +138,14 @@ def test_an_impossible_claim_is_refused(row):
     Claims.read([[b"\x0a\0\0\1", 1, "a", True, 1.0, None]])
     with pytest.raises(ValueError, match="claim"):
         Claims.read([row])
+
+
+def test_a_cause_that_we_do_not_know_is_no_reason_to_refuse_a_claim():
+    row = [b"\x0a\0\0\1", 1, "a", False, 0.0, None]
+
+    known, unknown, odd = Claims.read([[*row, "drain"], [*row, "boredom"], [*row, 7]])
+
+    assert (known.why, unknown.why, odd.why) == (Cause.DRAIN, None, None)
 
 
 def test_what_no_egress_names_is_forgotten_after_a_while():

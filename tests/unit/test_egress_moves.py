@@ -14,11 +14,13 @@ from egress.model import (
     Binding,
     Bound,
     Candidate,
+    Cause,
     Claim,
     Egress,
     Failure,
     Observed,
     Outcome,
+    Selector,
 )
 from egress.moves import Moves
 from egress.placement import Placement
@@ -335,7 +337,7 @@ def test_what_the_kernel_refuses_three_times_is_passed_on_and_must_be_asked_abou
     bench.member("c", now=0.0, **DEAD)
     refused(bench, 3)
 
-    assert bench.published == [Claim(IP, 5, "a", held=False, to="b")]
+    assert bench.published == [Claim(IP, 5, "a", held=False, to="b", why=Cause.HEALTH)]
     refused(bench, 3)
     assert len(bench.published) == 1  # it does not go round and round
 
@@ -528,7 +530,8 @@ def test_a_living_members_better_claim_ends_ours_at_once():
 
     bench.act()
     assert bench.phase.stage is Stage.WAITING
-    assert bench.published[-1] == Claim(IP, 1, "a", held=False, at=1000 + bench.now)
+    at = 1000 + bench.now
+    assert bench.published[-1] == Claim(IP, 1, "a", held=False, at=at, why=Cause.CONFLICT)
 
 
 def test_a_dead_members_better_claim_is_topped():
@@ -548,7 +551,9 @@ def test_a_planned_move_is_released_by_name_once_the_kernel_says_it_is_gone():
     assert (bench.wanted, bench.claims.top(IP).held) == (False, True)
 
     bench.act()
-    assert bench.claims.top(IP) == Claim(IP, 1, "a", held=False, at=1000 + bench.now, to="b")
+    at, why = 1000 + bench.now, Cause.FAILBACK
+    assert bench.claims.top(IP) == Claim(IP, 1, "a", held=False, at=at, to="b", why=why)
+    assert (bench.finished[-1].to, bench.finished[-1].cause) == ("b", why)
 
 
 def test_a_release_that_took_long_names_nobody():
@@ -558,7 +563,8 @@ def test_a_release_that_took_long_names_nobody():
     bench.now += 5.0
     bench.act()
 
-    assert bench.claims.top(IP) == Claim(IP, 1, "a", held=False, at=1000 + bench.now)
+    at = 1000 + bench.now
+    assert bench.claims.top(IP) == Claim(IP, 1, "a", held=False, at=at, why=Cause.CONFIG)
 
 
 @pytest.mark.parametrize("state", [{"unreachable": True}, DEAD, {"reasons": ("no_gateway",)}])
@@ -572,23 +578,24 @@ def test_nothing_is_handed_to_a_member_that_cannot_take_it(state):
 
 
 @pytest.mark.parametrize(
-    ("change", "reason"),
+    ("change", "reason", "why"),
     [
-        ({"fenced": True}, "partition"),
-        ({"assignments": {"e": Assignment(None, None, "none")}}, "no_owner"),
-        ({"egresses": ()}, "config"),
-        ({"places": {IP: Placement("eth1")}}, "interface"),
+        ({"fenced": True}, "partition", Cause.PARTITION),
+        ({"assignments": {"e": Assignment(None, None, "none")}}, "no_owner", Cause.CONFIG),
+        ({"egresses": ()}, "config", Cause.CONFIG),
+        ({"places": {IP: Placement("eth1")}}, "interface", Cause.CONFIG),
     ],
 )
-def test_what_may_not_stay_is_released_to_nobody(change, reason):
+def test_what_may_not_stay_is_released_to_nobody(change, reason, why):
     bench = Bench()
     bench.hold()
     bench.see(**change)
     assert (bench.wanted, bench.phase.detail) == (False, reason)
 
     bench.act()
-    assert bench.published[-1] == Claim(IP, 1, "a", held=False, at=1000 + bench.now)
-    assert bench.finished[-1].to is None
+    at = 1000 + bench.now
+    assert bench.published[-1] == Claim(IP, 1, "a", held=False, at=at, why=why)
+    assert (bench.finished[-1].to, bench.finished[-1].cause) == (None, why)
 
 
 def test_a_release_is_repeated_until_the_address_is_gone():
@@ -777,7 +784,7 @@ def test_a_claim_that_stands_for_nothing_is_taken_back():
     bench.claim("a", 6)
     bench.see(0.0)
 
-    assert bench.claims.top(IP) == Claim(IP, 6, "a", held=False)
+    assert bench.claims.top(IP) == Claim(IP, 6, "a", held=False, why=Cause.LEASE)
 
 
 def test_a_deleted_address_is_put_back_at_once_and_then_more_slowly():
@@ -864,14 +871,87 @@ def test_a_finished_move_tells_its_times():
     bench.see(MET)
     bench.see(MET + 0.3, silent=frozenset("b"))
     bench.answer()
+    bench.view = replace(bench.view, lost={"b": MET + 0.1})
     bench.member("b", now=MET + 0.5, unreachable=True)
     bench.elect("a", "c")
     bench.act()
 
     (move,) = bench.finished
-    assert (move.origin, move.to, move.cause) == ("b", "a", "node_dead")
-    times = (move.detected, move.elected, move.checked, move.bound, move.announced)
-    assert times == pytest.approx((MET + 0.3, MET + 0.5, MET + 0.45, MET + 0.5, MET + 0.5))
+    assert (move.origin, move.to, move.cause) == ("b", "a", Cause.NODE_DEAD)
+    times = (move.lost, move.detected, move.elected, move.checked, move.bound, move.announced)
+    expected = (MET + 0.1, MET + 0.5, MET + 0.5, MET + 0.45, MET + 0.5, MET + 0.5)
+    assert times == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("why", [Cause.DRAIN, Cause.NODE_LEFT, Cause.FAILBACK, Cause.HEALTH])
+def test_the_heir_has_the_cause_from_the_release(why):
+    bench = Bench(owner="b", standby="a")
+    bench.claim("b", 4)
+    bench.see(0.0)
+    bench.elect("a", "b", now=MET + 1)
+    bench.claims.fold(Claim(IP, 4, "b", held=False, to="a", why=why))
+    bench.see(MET + 1.1)
+    bench.act()
+
+    (move,) = bench.finished
+    assert (move.origin, move.cause, move.checked, move.lost) == ("b", why, None, None)
+    assert move.detected == pytest.approx(MET + 1.1)
+
+
+@pytest.mark.parametrize(
+    ("reasons", "why"),
+    [
+        (("draining",), Cause.DRAIN),
+        (("maintenance",), Cause.DRAIN),
+        (("stopping",), Cause.NODE_LEFT),
+        (("no_carrier",), Cause.HEALTH),
+        (("damped",), Cause.GUARD),
+        (("something_new",), Cause.HEALTH),
+    ],
+)
+def test_a_release_says_why_in_the_words_of_history(reasons, why):
+    bench = Bench()
+    bench.hold()
+    bench.member("a", reasons=reasons)
+    bench.elect("b", "c")
+    bench.act()
+
+    assert bench.claims.top(IP).why is why
+
+
+def test_too_many_for_one_is_a_matter_of_capacity_and_a_lost_label_one_of_selectors():
+    selective = Egress("e", (IP,), Selector(labels=(("rack", "1"),)))
+    for parts, why in (({"capacity": 0}, Cause.CAPACITY), ({}, Cause.CONFIG)):
+        bench = Bench()
+        bench.hold()
+        bench.member("a", **parts)
+        bench.elect("b", "c")
+        bench.act()
+        assert bench.claims.top(IP).why is why
+
+    bench = Bench()
+    bench.hold()
+    bench.see(egresses=(selective,), assignments={"e": Assignment("b", "c", "score")})
+    bench.act()
+    assert bench.claims.top(IP).why is Cause.SELECTOR
+
+
+def test_times_of_an_earlier_scare_are_not_those_of_a_later_move():
+    bench = Bench(owner="b", standby="a")
+    bench.claim("b", 4)
+    bench.see(MET)
+    bench.member("b", now=MET + 0.5, unreachable=True)
+    bench.elect("a", "c")
+    bench.member("b", now=MET + 1, unreachable=False)
+    assert bench.phase.stage is Stage.WAITING
+    bench.see(MET + 30)
+    bench.claims.fold(Claim(IP, 4, "b", held=False, to="a", why=Cause.DRAIN))
+    bench.see(MET + 30.1)
+    bench.act()
+
+    (move,) = bench.finished
+    assert move.cause is Cause.DRAIN
+    assert move.elected >= MET + 30
 
 
 def crowd(count):
