@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import errno
 import os
 import time
 from dataclasses import dataclass, replace
@@ -14,8 +13,11 @@ import structlog
 
 from agent import derived, interfaces, security, wiring
 from agent.controller import Controller, Parts
+from agent.cures import unbindable, wished
 from agent.frontdesk import FrontDesk
 from agent.gateway import Gateway
+from agent.health.probes import Senses
+from agent.health.runner import Health
 from agent.historyfile import History
 from agent.inputs import LeaseLapsed, RivalsHeard
 from agent.isolation import Isolation
@@ -38,13 +40,14 @@ from agent.reloading import Reloading, Told, pace_of
 from agent.seeds import Seeds
 from agent.standing import Figures, Herald, Standing, state_of
 from agent.statefile import StateFile
-from agent.subscribers import Gossip, Logging, Worldly
+from agent.subscribers import Checks, Gossip, Logging, Worldly
 from agent.world import World
 from config.addresses import Auto
 from config.polling import Poll
 from config.transaction import Reloader
 from config.triggers import Reloads
 from config.watch import Watch, folders_of
+from egress import placement
 from egress.claims import Claims
 from egress.decision import Timing
 from egress.keeper import Keeper
@@ -57,11 +60,11 @@ from gossip.node import Node
 from gossip.peer import Address
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from contextlib import AsyncExitStack
     from pathlib import Path
 
     from agent.desk import Document
-    from agent.statefile import State
     from agent.systemd import Notifier
     from config.load import Attempt
     from config.parse import Loaded
@@ -93,6 +96,7 @@ class House:
     lan: Segments
     keeper: Keeper
     gateway: Gateway
+    health: Health
     node: Node
     controller: Controller
     seeds: Seeds
@@ -192,6 +196,7 @@ class _Builder:
             lan=lan,
             keeper=keeper,
             gateway=self._gateway,
+            health=self._health,
             node=node,
             controller=controller,
             seeds=seeds,
@@ -234,7 +239,7 @@ class _Builder:
         try:
             await node.bind()
         except OSError as error:
-            raise StartError(_unbindable(address, error)) from error
+            raise StartError(unbindable(address, error)) from error
         self._doors.push_async_callback(node.close)
         self._metrics.socket_failures(node.failures)
         self._keyring(membership, node)
@@ -261,10 +266,11 @@ class _Builder:
         )
         self._doors.callback(lan.close)
         self._gateway = Gateway(lan, _gateways, self._mailbox)
+        self._health = self._checks(lambda: controller.world, lan)
         lease = settings.egress.lease
         keeper = Keeper(kernel, lease, lambda gone: put(LeaseLapsed(gone)), others=[lan])
         literal = wiring.literal_seeds(settings)
-        draining, until = _wished(records.state, self._clock())
+        draining, until = wished(records.state, self._clock())
         start = World(
             me=settings.node.name,
             settings=settings,
@@ -276,10 +282,22 @@ class _Builder:
             remembered=records.state.members,
             draining=draining,
             drain_until=until,
+            fitness=self._health.fitness,
         )
         parts = self._parts(start, membership, node, records, (kernel, lan, keeper))
         controller = Controller(start, parts, records.state.bound)
         return controller, keeper, lan
+
+    def _checks(self, world: Callable[[], World], lan: Segments) -> Health:
+        senses = Senses(
+            links=lambda: placement.usable(world().observed, wiring.scope(world().settings)),
+            interfaces=lambda: world().observed.interfaces,
+            gateways=_gateways,
+            lan=lan,
+        )
+        health = Health(senses, self._mailbox, self._metrics, self._rng)
+        health.configure(self._settings.health)
+        return health
 
     def _parts(
         self,
@@ -307,7 +325,9 @@ class _Builder:
             moves=self._moves,
             metrics=self._metrics,
             records=records,
-            journal=Journal(start.me, self._metrics, self._history, publisher.moves),
+            journal=Journal(
+                start.me, self._metrics, self._history, publisher.moves, kernel.remover
+            ),
             gateways=_gateways,
             clock=self._clock,
             wall=time.time,
@@ -324,6 +344,7 @@ class _Builder:
         reloader, metrics = self._reloader, self._metrics
         reloader.subscribe(Worldly(self._mailbox, reloader, lambda: controller.world))
         reloader.subscribe(Logging())
+        reloader.subscribe(Checks(self._health))
         reloader.subscribe(Gossip(node, seeds, self._clock, lambda: membership.answered_at))
         peers = Peers(node, self._clock)
         herald = Herald(reloader, self._mailbox, peers, LastGood(self._settings.state.dir))
@@ -367,28 +388,6 @@ def _envelope(settings: Settings) -> Envelope:
         return security.envelope(settings)
     except (OSError, ValueError) as error:
         raise StartError(f"cannot use gossip.keyring_file, {error}", EX_CONFIG) from error
-
-
-def _unbindable(address: Address, error: OSError) -> str:
-    match error.errno:
-        case errno.EADDRINUSE:
-            cure = (
-                "another program, perhaps another wayout, has that port: stop it, or set "
-                "gossip.bind_port to the same free port on every node"
-            )
-        case errno.EADDRNOTAVAIL:
-            cure = "no interface of this host has that address: set node.address to one that has"
-        case _:
-            cure = "see the reason, and gossip.bind_address and gossip.bind_port"
-    return f"cannot listen for gossip on {address}, {os.strerror(error.errno or 0)}, {cure}"
-
-
-def _wished(state: State, now: float) -> tuple[bool, float | None]:
-    """The drain that outlived our predecessor; its end is Unix time on disk, loop time here."""
-    if state.drain_until is None:
-        return state.draining, None
-    left = state.drain_until - time.time()
-    return state.draining and left > 0, now + left
 
 
 def _gateways() -> dict[str, list[IP]]:

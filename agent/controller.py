@@ -97,6 +97,7 @@ class Controller:
         self._deadline = 0.0
         self._known = known
         self._damped = False
+        self._desired: frozenset[Binding] = frozenset()
         self._mute: frozenset[str] = frozenset()
         self._rest: tuple[object, ...] = ()
         self._told: tuple[object, ...] = ()
@@ -125,9 +126,13 @@ class Controller:
         view, own = await self._look(now)
         decision = parts.moves.consider(view, now)
         self._damped, self._mute = bool(decision.damped), decision.mute
+        if decision.desired is not self._desired:
+            self._desired = decision.desired
+            parts.keeper.retain(decision.desired)
         parts.publisher.claims(self._dated(decision.publish), now)
         parts.publisher.state()
         self._ask(decision.asks)
+        parts.journal.removed(decision.restores)
         await self._act(view, decision)
         await self._report(view, own, decision)
 
@@ -143,6 +148,7 @@ class Controller:
                 parts.moves.heard(replies, now)
             case LeaseLapsed(bindings):
                 parts.moves.lapsed(bindings, now)
+                self._know(self._known.difference(bindings))
                 parts.metrics.lease_lapsed(len(bindings))
             case RivalsHeard(macs):
                 parts.moves.rivalled(macs, now)
@@ -237,7 +243,7 @@ class Controller:
         self._rest = () if late or steps else sources
         if not steps:
             return
-        outcome = await self._apply(steps)
+        outcome = await self._apply(steps, decision.bind_by)
         self._remember(outcome)
         now = parts.clock()
         parts.publisher.claims(parts.moves.applied(outcome, now, parts.wall()), now)
@@ -256,7 +262,7 @@ class Controller:
             found = self._world.observed.bound
             self._parts.keeper.adopt(each for each in found if each.ours and each.binding in wanted)
 
-    async def _apply(self, steps: Sequence[Step]) -> Outcome:
+    async def _apply(self, steps: Sequence[Step], bind_by: Mapping[Binding, float]) -> Outcome:
         """Under the keeper's lock if it releases: a renewal under way would bring it back."""
         parts = self._parts
         keeper = parts.keeper
@@ -267,7 +273,12 @@ class Controller:
         async with keeper.still() if releases else contextlib.nullcontext():
             keeper.drop(releases)
             outcome = await apply(
-                steps, parts.kernel, parts.lan, lease=lease, patience=APPLY_PATIENCE
+                steps,
+                parts.kernel,
+                parts.lan,
+                lease=lease,
+                patience=APPLY_PATIENCE,
+                bind_by=bind_by,
             )
         bound = [step.binding for step in outcome.done if isinstance(step, Bind)]
         keeper.hold(bound, since=since)
@@ -277,7 +288,9 @@ class Controller:
         """Note on disk what is ours, so that it is known as such when its mark is stripped."""
         bound = {step.binding for step in outcome.done if isinstance(step, Bind)}
         gone = {step.binding for step in outcome.done if isinstance(step, Unbind)}
-        known = (self._known | bound) - gone
+        self._know((self._known | bound) - gone)
+
+    def _know(self, known: frozenset[Binding]) -> None:
         if known != self._known:
             self._known = known
             self._parts.records.bound(known)

@@ -15,11 +15,13 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from agent import building
+from agent import building, sysctls, wiring
 from agent.inputs import KernelChanged, StopWished
 from agent.signals import Signals
 from agent.subscribers import configure_logs
+from agent.sysctls import Severity
 from agent.systemd import Notifier
+from egress import placement
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, MutableMapping
@@ -99,6 +101,7 @@ def _parts(house: House, notifier: Notifier) -> dict[str, Awaitable[None]]:
         "seeds": house.seeds.run(house.found),
         "announcements": house.lan.run(),
         "gateway": house.gateway.run(),
+        "health": house.health.run(),
         "records": house.records.run(),
         "history": house.history.run(),
         "reloading": house.reloading.run(),
@@ -125,12 +128,22 @@ async def _readiness(house: House, notifier: Notifier) -> None:
     await house.controller.until(lambda shot: not shot.unready)
     log.info("daemon.ready", seconds=round(time.monotonic() - house.began, 3))
     notifier.ready(house.headline())
+    _warn_of_sysctls(house)
     said = ""
     while True:
         await asyncio.sleep(HEADLINE_PERIOD)
         if (line := house.headline()) != said:
             said = line
             notifier.status(line)
+
+
+def _warn_of_sysctls(house: House) -> None:
+    """Kernel settings under which egress IPs are not answered, or answered by others as well."""
+    world = house.controller.world
+    links = placement.usable(world.observed, wiring.scope(world.settings))
+    for finding in sysctls.judge(sysctls.read(each.name for each in links)):
+        if finding.severity in {Severity.WARNING, Severity.ERROR}:
+            log.warning("daemon.sysctl", what=finding.what, reason=finding.why, fix=finding.fix)
 
 
 async def _farewell(house: House, notifier: Notifier, *, keep: bool) -> None:

@@ -66,6 +66,7 @@ def _candidates(shot: Snapshot, found: Egress) -> list[JSON]:
             "score": round(entry.score, 6),
             "fit": entry.refusal is None,
             "refusal": entry.refusal,
+            "reasons": [*shot.candidates[entry.name].reasons],
             "carries": len(shot.claims.held_by(entry.name)),
         }
         for entry in entries

@@ -28,6 +28,7 @@ MOST_NETWORKS = 8
 MOST_ADDRESSES = 8
 MOST_LABELS = 32
 MOST_REASONS = 8
+MOST_LACKS = 8
 LONGEST_TEXT = 128
 
 CONFIG_STATES = ("inconsistent", "stale", "pending")
@@ -45,6 +46,7 @@ class Facts:
     `reasons`: why it may own nothing; empty means eligible. `restarting`: seconds for which it
     asks to be waited for. `config`: some of CONFIG_STATES. `networks`: subnets of its egress
     interfaces; `addresses`: its own addresses there. `lease` in seconds. Digests are hexadecimal.
+    `lacks`: as in `egress.model.Candidate`.
     """
 
     version: str = ""
@@ -62,6 +64,7 @@ class Facts:
     addresses: tuple[IP, ...] = ()
     lease: float = 3.0
     restarting: float = 0.0
+    lacks: frozenset[str] = frozenset()
 
 
 def to_plain(facts: Facts) -> dict[str, Plain]:
@@ -85,6 +88,7 @@ def to_plain(facts: Facts) -> dict[str, Plain]:
         "a": [address.packed for address in facts.addresses[:MOST_ADDRESSES]],
         "t": facts.lease if facts.lease != 3.0 else None,  # noqa: PLR2004 - the default lease
         "restarting": facts.restarting,
+        "x": [*sorted(facts.lacks)[:MOST_LACKS]],
     }
     return {key: value for key, value in full.items() if value}
 
@@ -124,6 +128,7 @@ def read(meta: bytes) -> Facts | None:
         addresses=_addresses(_list(value.get("a"), MOST_ADDRESSES)),
         lease=min(max(_number(value.get("t"), 3.0), 1.0), 3600.0),
         restarting=min(max(_number(value.get("restarting"), 0.0), 0.0), 600.0),
+        lacks=frozenset(_text(each) for each in _list(value.get("x"), MOST_LACKS)),
     )
 
 

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from agent.desk import Document
+    from agent.health.board import Fitness
     from agent.notices import Notice
     from config.schema.settings import Settings
     from egress.model import IP, Binding, Claim, Reply
@@ -131,6 +132,13 @@ class RivalsHeard:
 
 
 @dataclass(frozen=True, slots=True)
+class HealthSeen:
+    """What the health checks of this node come to."""
+
+    fitness: Fitness
+
+
+@dataclass(frozen=True, slots=True)
 class SettingsChanged:
     """A configuration was committed or refused: what runs, its digests, and what is wrong."""
 
@@ -182,6 +190,7 @@ Input = (
     | WireAnswered
     | LeaseLapsed
     | RivalsHeard
+    | HealthSeen
     | SettingsChanged
     | DrainWished
     | RestartPrepared

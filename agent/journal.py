@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from agent import history, status
-from egress.decision import Kind
+from egress.decision import Kind, Stage
 from egress.model import Bind, Unbind
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from agent.historyfile import History
     from agent.metrics import Metrics
     from egress.decision import Condition, Decision, Move, Phase
-    from egress.model import IP, Outcome
+    from egress.model import IP, Binding, Outcome
 
     Tell = Callable[[Sequence[Document], float], None]
 
@@ -32,14 +32,23 @@ log = structlog.get_logger("wayout.egress")
 
 
 class Journal:
-    """Owned by the controller."""
+    """Owned by the controller; `remover` names the program that took an address away."""
 
-    def __init__(self, me: str, metrics: Metrics, kept: History, tell: Tell) -> None:
+    def __init__(
+        self,
+        me: str,
+        metrics: Metrics,
+        kept: History,
+        tell: Tell,
+        remover: Callable[[Binding], str | None] = lambda _: None,
+    ) -> None:
         self._me = me
         self._tell = tell
         self._heard: list[Document] = []
         self._metrics = metrics
         self._kept = kept
+        self._remover = remover
+        self._removed: set[Binding] = set()
         self._conditions: Mapping[IP, Condition] = {}
         self._phases: Mapping[IP, Phase] = {}
 
@@ -57,6 +66,17 @@ class Journal:
             log.info("egress.condition_over", ip=str(ip))
         self._conditions = dict(decision.conditions)
         self._staged(decision.phases)
+
+    def removed(self, restores: Sequence[Binding]) -> None:
+        """Another hand took these away; they are about to be put back."""
+        self._removed.update(restores)
+        for binding in restores:
+            log.warning(
+                "egress.address_removed",
+                ip=str(binding.ip),
+                interface=binding.interface,
+                by=self._remover(binding) or "unknown",
+            )
 
     def heard(self, entries: Iterable[Document]) -> None:
         """Moves that ended elsewhere; they are kept with the next decision."""
@@ -104,12 +124,18 @@ class Journal:
                     reason=phase.detail,
                 )
         self._phases = phases
+        held = {ip for ip, phase in phases.items() if phase.stage is Stage.BOUND}
+        self._removed = {each for each in self._removed if each.ip in held}
 
     def done(self, outcome: Outcome) -> None:
         """What the kernel and the LAN made of a plan."""
         for step in outcome.done:
             binding = step.binding
-            if isinstance(step, Bind):
+            if isinstance(step, Bind) and binding in self._removed:
+                self._removed.discard(binding)
+                self._metrics.address_restored()
+                log.info("egress.restored", ip=str(binding.ip), interface=binding.interface)
+            elif isinstance(step, Bind):
                 log.info("egress.bound", ip=str(binding.ip), interface=binding.interface)
             elif isinstance(step, Unbind):
                 log.info("egress.released", ip=str(binding.ip), interface=binding.interface)

@@ -99,6 +99,7 @@ class Metrics:
         ProcessCollector(registry=self._registry)
         self._gossip()
         self._egress()
+        self._health()
         self._config()
 
     def render(self) -> bytes:
@@ -133,6 +134,11 @@ class Metrics:
         self._restored = count("addresses_restored", "Addresses put back after others took them.")
         self._lapsed = count("leases_lapsed", "Leases that ran out before they were renewed.")
         self._step_failures = count("step_failures", "Steps that the kernel refused.", "step")
+
+    def _health(self) -> None:
+        count = self._counter
+        self._rounds = count("health_check_rounds", "Rounds of health checks.", "check", "result")
+        self._took = self._gauge("health_check_seconds", "What the last round took.", "check")
 
     def _config(self) -> None:
         self._reloads = self._counter("config_reloads", "Reloads.", "trigger", "result")
@@ -226,6 +232,15 @@ class Metrics:
         """How late the event loop woke up."""
         self._picture.loop.see(seconds)
 
+    def check_asked(self, check: str, *, passed: bool, seconds: float) -> None:
+        """A health check had its turn; names come from the configuration, so there are few."""
+        self._rounds.labels(check, "passed" if passed else "failed").inc()
+        self._took.labels(check).set(seconds)
+
+    def checks(self, states: Mapping[str, str]) -> None:
+        """The state of every health check: unknown, passing, failing or damped."""
+        self._picture.checks = dict(states)
+
     def config_reload(self, trigger: str, result: str) -> None:
         """A reload came to its end."""
         self._reloads.labels(self._word("trigger", trigger), self._word("result", result)).inc()
@@ -274,6 +289,7 @@ class _Picture:
         self.members: tuple[Member, ...] = ()
         self.owned: frozenset[str] = frozenset()
         self.states: dict[str, int] = {}
+        self.checks: dict[str, str] = {}
         self.config: ConfigFacts | None = None
         self.config_members: dict[str, int] = {}
         self.differing = 0
@@ -312,6 +328,9 @@ class _Picture:
         yield _single("owned_ips", "Addresses that this node carries.", len(self.owned))
         yield _by("ip_owner", "1 on the owner.", "ip", dict.fromkeys(sorted(self.owned), 1))
         yield _by("egress_ips", "Addresses of all egresses by state.", "state", self.states)
+        # One that was not asked yet stands in nobody's way, and is no reason for an alert.
+        fit = {name: state not in {"failing", "damped"} for name, state in self.checks.items()}
+        yield _by("health_check_up", "0 while a check fails or is damped.", "check", fit)
 
     def _config(self, facts: ConfigFacts) -> Iterator[GaugeMetricFamily]:
         now = self._wall()

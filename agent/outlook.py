@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from egress.model import IP, Assignment, Candidate, Egress, Observed
     from egress.placement import Placement
 
+SETTLING = 10.0
+"""Seconds that a fail-back that fell due may take, when nodes are busy or an heir is restarting."""
 LEAVING = {"draining", "maintenance", "stopping"}
 
 
@@ -55,6 +57,7 @@ class Outlook:
         self._places: Mapping[IP, Placement] = {}
         self.view: View | None = None
         self.own: Facts | None = None
+        self._well_since: float | None = None
 
     @property
     def again(self) -> float:
@@ -75,7 +78,7 @@ class Outlook:
         )
         own = wiring.own_facts(at, reasons)
         wanted, placed = self._wanted(at, now)
-        candidates = _muted(world.candidates(at, own), stance.mute)
+        candidates = _muted(world.candidates(at, own, self._well(own, now)), stance.mute)
         rules = wiring.rules(at.settings)
         assignments = await self._elected(self._election, wanted, candidates, rules, now)
         view = View(
@@ -99,6 +102,14 @@ class Outlook:
         self.own = own
         self._sources = (at, stance, self._claims.version)
         return self.view, own
+
+    def _well(self, own: Facts, now: float) -> float:
+        """Since when this node is well, as the others see it: they hear of it about now."""
+        if own.reasons:
+            self._well_since = None
+        elif self._well_since is None:
+            self._well_since = now
+        return now if self._well_since is None else self._well_since
 
     async def _ahead(
         self,
@@ -129,7 +140,9 @@ class Outlook:
         made = self._made
         if made is None or made[0] is not at.settings:
             self._egresses = wiring.egresses(at.settings)
-            self._claims.want(frozenset(ip for each in self._egresses for ip in each.ips), now)
+            wanted = frozenset(ip for each in self._egresses for ip in each.ips)
+            settled = now - at.settings.egress.failback_delay - SETTLING
+            self._claims.want(wanted, now, settled=settled)
         if made is None or made[0] is not at.settings or made[1] is not at.observed:
             scope = wiring.scope(at.settings)
             self._places = wiring.places(self._egresses, at.observed, scope)

@@ -13,6 +13,7 @@ from egress.decision import Kind
 
 if TYPE_CHECKING:
     from agent.desk import Document
+    from agent.health.board import Standing
     from agent.notices import Notice
     from agent.snapshot import Snapshot
     from egress.decision import Condition
@@ -53,6 +54,18 @@ def node_document(shot: Snapshot, *, version: str, pid: int, address: str) -> Do
         "eligible": not shot.own.reasons,
         "ineligible_reasons": list(shot.own.reasons),
         "health_score": shot.score,
+        "checks": [_check(shot, each) for each in shot.world.fitness.checks],
+    }
+
+
+def _check(shot: Snapshot, standing: Standing) -> Document:
+    return {
+        "name": standing.name,
+        "type": standing.kind,
+        "state": standing.state,
+        "reason": standing.detail or None,
+        "decides": standing.counts,
+        "since": stamp(shot.wall - (shot.now - standing.since)) if standing.since else None,
     }
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, cast
 
 from agent import facts, logs, security, wiring
+from agent.health import board
 from agent.standing import announcement
 from config.subscribers import RefusalError
 from gossip.admission import Admission
@@ -15,6 +16,7 @@ from gossip.admission import Admission
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from agent.health.runner import Health
     from agent.mailbox import Mailbox
     from agent.seeds import Seeds
     from agent.world import World
@@ -30,7 +32,10 @@ ECHO = 0.25
 """Seconds after a change in which an answer may still be one to a question from before."""
 
 EVERYTHING = frozenset(
-    {"node", "gossip", "egress", "interfaces", "api", "metrics", "logging", "state", "config"}
+    {
+        *{"node", "gossip", "egress", "interfaces", "health"},
+        *{"api", "metrics", "logging", "state", "config"},
+    }
 )
 
 
@@ -149,6 +154,32 @@ class Gossip:
         self._seeds.change(settings.gossip.seeds, settings.gossip.bind_port)
 
 
+class Checks:
+    """`health.*`."""
+
+    name = "health"
+    sections = frozenset({"health"})
+    rebinds: frozenset[str] = frozenset()
+
+    def __init__(self, health: Health) -> None:
+        self._health = health
+
+    async def prepare(self, update: Update) -> object:
+        """Nothing that could fail."""
+        return update
+
+    def commit(self, token: object) -> None:
+        """Checks that did not change go on as they were."""
+        self._health.configure(cast("Update", token).new.health)
+
+    def rollback(self, token: object) -> None:
+        """As before."""
+        self._health.configure(cast("Update", token).old.health)
+
+    async def finalize(self, token: object) -> None:
+        """Nothing is left over."""
+
+
 class Worldly:
     """Everything: the controller gets the settings as one value, once they are in force."""
 
@@ -163,12 +194,15 @@ class Worldly:
 
     async def prepare(self, update: Update) -> object:
         """Refuse what would not fit into the metadata that peers get."""
-        own = wiring.own_facts(self._world().with_settings(update.new), MOST_REASONS)
+        reasons = (*MOST_REASONS, *board.largest(update.new.health))
+        own = wiring.own_facts(self._world().with_settings(update.new), reasons)
+        own = replace(own, lacks=wiring.wishes(update.new))
         size = len(facts.packed(own))
         if size > facts.LIMIT:
             raise RefusalError(
                 f"node.labels and the other facts of this node need {size} bytes of gossip "
-                f"metadata and there are {facts.LIMIT}: use fewer or shorter labels"
+                f"metadata and there are {facts.LIMIT}: use fewer or shorter labels, or "
+                "shorter names of health checks"
             )
         return update
 

@@ -162,17 +162,42 @@ def own_facts(world: World, reasons: Sequence[str]) -> Facts:
         capacity=node.max_addresses or None,
         labels=tuple(sorted(labels.items())),
         macs=frozenset(link.mac for link in links),
-        networks=tuple(net for link in links for net in link.networks),
+        # Where there is no carrier no subnet is reached, whatever the kernel still lists.
+        networks=tuple(net for link in links if link.carrier for net in link.networks),
         addresses=tuple(ip for link in links for ip in link.addresses),
         lease=world.settings.egress.lease,
         restarting=node.restart_timeout if world.stopping and world.keep else 0.0,
+        lacks=_lacking(world),
     )
+
+
+def _lacking(world: World) -> frozenset[str]:
+    """Interfaces that are asked for here and cannot be used; nothing before the first look."""
+    if not world.observed.interfaces:
+        return frozenset()
+    found = wishes(world.settings)
+    return placement.lacking(found, world.observed, scope(world.settings))
+
+
+def wishes(settings: Settings) -> frozenset[str]:
+    """Interfaces that egresses name, and the empty name for those that name none."""
+    return frozenset({"", *(each.interface or "" for each in settings.egress.egresses.values())})
+
+
+def _grounded(world: World) -> str | None:
+    """Why no interface of this node can carry anything now."""
+    named = wishes(world.settings)
+    if len(_lacking(world)) < len(named):
+        return None
+    there = placement.usable(world.observed, scope(world.settings))
+    found = [*there, *(link for link in world.observed.interfaces if link.name in named)]
+    return "no_carrier" if found else "no_interface"
 
 
 def own_reasons(world: World, *, fenced: bool, damped: bool, unready: Sequence[str]) -> list[str]:
     """Why this node may own nothing now; empty when it may."""
     node = world.settings.node
-    links = placement.usable(world.observed, scope(world.settings))
+    grounded = _grounded(world)
     claims = [
         (not node.eligible or node.weight == 0, "not_eligible"),
         (node.maintenance, "maintenance"),
@@ -181,6 +206,6 @@ def own_reasons(world: World, *, fenced: bool, damped: bool, unready: Sequence[s
         (fenced, "isolated"),
         (damped, "damped"),
         (bool(unready), "starting"),
-        (bool(links) and not any(link.carrier for link in links), "no_carrier"),
+        (grounded is not None, grounded or ""),
     ]
-    return [reason for holds, reason in claims if holds]
+    return [*(reason for holds, reason in claims if holds), *world.fitness.reasons]

@@ -10,11 +10,13 @@ from ipaddress import ip_address
 from typing import TYPE_CHECKING, assert_never
 
 from agent import facts
+from agent.health.board import Fitness
 from agent.inputs import (
     ClaimsHeard,
     ContactReported,
     DrainWished,
     GatewayAnswered,
+    HealthSeen,
     KernelChanged,
     LeaseLapsed,
     MembersChanged,
@@ -72,6 +74,7 @@ class World:
     notices: Mapping[str, tuple[Notice, ...]] = field(default_factory=dict)
     remembered: frozenset[str] = frozenset()
     observed: Observed = field(default_factory=Observed)
+    fitness: Fitness = field(default_factory=Fitness)
     draining: bool = False
     drain_until: float | None = None
     restart_until: float = float("-inf")
@@ -88,8 +91,8 @@ def fold(world: World, item: Input, now: float) -> World:
     match item:
         case MembersSeen():
             return _members(world, item, now)
-        case ContactReported():
-            return replace(world, contact=item)
+        case ContactReported() | HealthSeen():
+            return _noted(world, item)
         case NoticesHeard(heard):
             known = {**world.notices, **heard}
             return replace(world, notices={name: said for name, said in known.items() if said})
@@ -110,6 +113,12 @@ def fold(world: World, item: Input, now: float) -> World:
             return world
         case _:
             assert_never(item)
+
+
+def _noted(world: World, item: ContactReported | HealthSeen) -> World:
+    if isinstance(item, HealthSeen):
+        return replace(world, fitness=item.fitness)
+    return replace(world, contact=item)
 
 
 def _wished(world: World, wish: DrainWished | RestartPrepared | StopWished) -> World:
@@ -168,13 +177,15 @@ def unready(world: World, now: float) -> tuple[str, ...]:
     """Why nothing may be newly bound yet; empty once it may.
 
     A start waits for every literal seed to be there, so that nodes that start together share
-    the addresses at once instead of moving them later; after `gossip.join_timeout` it acts with
-    whoever is there.
+    the addresses at once instead of moving them later, and for the first round of every health
+    check; after `gossip.join_timeout` it acts with whoever and whatever is there.
     """
     if now - world.started >= world.settings.gossip.join_timeout:
         return ()
     if missing := missing_seeds(world):
         return (f"waiting for {missing[0]}",)
+    if world.fitness.awaited:
+        return (f"waiting for check {world.fitness.awaited[0]}",)
     return () if world.synced or not world.settings.gossip.seeds else ("joining",)
 
 
@@ -193,8 +204,11 @@ def peer_addresses(world: World) -> tuple[IP, ...]:
     )
 
 
-def candidates(world: World, own: Facts) -> dict[str, Candidate]:
-    """Every wayout member as ownership sees it, this node included (from its own facts)."""
+def candidates(world: World, own: Facts, since: float | None = None) -> dict[str, Candidate]:
+    """Every wayout member as ownership sees it, this node included (from its own facts).
+
+    `since`: when this node became well, its start if not given.
+    """
     found = {
         name: _candidate(world, member, known)
         for name, member in world.members.items()
@@ -202,8 +216,9 @@ def candidates(world: World, own: Facts) -> dict[str, Candidate]:
         and (known := facts.read(member.meta)) is not None
         and known.cluster == own.cluster
     }
-    since = world.started if not own.reasons else float("inf")
-    found[world.me] = _described(Candidate(name=world.me, healthy_since=since), own)
+    began = world.started if since is None else since
+    well = began if not own.reasons else float("inf")
+    found[world.me] = _described(Candidate(name=world.me, healthy_since=well), own)
     return found
 
 
@@ -230,4 +245,5 @@ def _described(bare: Candidate, known: Facts) -> Candidate:
         lease=known.lease,
         addresses=known.addresses,
         restarting=known.restarting > 0.0,
+        lacks=known.lacks,
     )

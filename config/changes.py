@@ -7,7 +7,7 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from config.defaults import default_of
-from config.leaves import ordered
+from config.leaves import SEQUENCES, ordered
 from config.problems import dotted
 from config.redact import shown
 from config.schema.option import Modifiability, Option
@@ -101,7 +101,7 @@ def diff(old: Leaves, new: Leaves) -> tuple[Change, ...]:
     found = []
     for path in sorted(old.keys() | new.keys()):
         before, after = old.get(path, ABSENT), new.get(path, ABSENT)
-        if _same(before, after):
+        if _same(before, after, path):
             continue
         entry = entry_of(path)
         assert entry is not None
@@ -109,9 +109,11 @@ def diff(old: Leaves, new: Leaves) -> tuple[Change, ...]:
     return tuple(found)
 
 
-def _same(one: Plain | Absent, other: Plain | Absent) -> bool:
+def _same(one: Plain | Absent, other: Plain | Absent, path: tuple[str, ...]) -> bool:
     if isinstance(one, Absent) or isinstance(other, Absent):
         return one is other
+    if path[-1] in SEQUENCES:
+        return one == other
     # In Python 1 == True; in a configuration they differ.
     return ordered(one) == ordered(other) and isinstance(one, bool) == isinstance(other, bool)
 

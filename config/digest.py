@@ -23,7 +23,10 @@ LENGTH = 16
 
 KEYRING = ("gossip", "keyring_file")
 
-_LOCAL = frozenset(path for path, each in OPTIONS.items() if each.option.scope is not Scope.CLUSTER)
+_LOCAL = frozenset(
+    path[:2] for path, each in OPTIONS.items() if each.option.scope is not Scope.CLUSTER
+)
+"""Sections and options of one node, group or host; all options below a free name are of a kind."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +55,7 @@ def digests(settings: Settings, content: str, secrets: Sequence[Secret] = ()) ->
 
 
 def _shared(values: Mapping[str, Plain]) -> dict[str, Plain]:
-    """The values without the options of one node, group or host, which are never deeper."""
+    """The values without the options of one node, group or host."""
     kept: dict[str, Plain] = {}
     for section, value in values.items():
         if isinstance(value, dict):

@@ -1,7 +1,7 @@
 """Settings as a flat table of leaf paths and plain values, in the words of the file.
 
 A list is a leaf, a map is not. Lists of text are sets to us (seeds, networks, patterns): their
-order means nothing, so it is neither a change nor part of a digest.
+order means nothing, so it is neither a change nor part of a digest. A command is the exception.
 """
 
 from __future__ import annotations
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from config.tree import Plain
 
 Leaves = Mapping[tuple[str, ...], "Plain"]
+
+SEQUENCES = frozenset({"command"})
+"""Options whose lists are sequences and not sets."""
 
 
 def plain(settings: Settings) -> dict[str, Plain]:
@@ -72,7 +75,7 @@ def built(leaves: Leaves) -> Settings:
 def ordered(value: Plain) -> Plain:
     """The same for values that mean the same, however deep the lists are."""
     if isinstance(value, dict):
-        return {key: ordered(below) for key, below in value.items()}
+        return {key: below if key in SEQUENCES else ordered(below) for key, below in value.items()}
     if isinstance(value, list) and value and all(isinstance(each, str) for each in value):
         return [*sorted(set(map(str, value)))]
     return value

@@ -120,6 +120,7 @@ _SECTIONS: Mapping[str, str] = {
     "gossip": "Membership. Name two or three members as seeds; they need not all be up.",
     "egress": "The addresses.",
     "interfaces": "Where addresses may be put.",
+    "health": "What this node checks before it calls itself fit to carry addresses.",
     "api": "Where the daemon can be asked.",
     "metrics": "Metrics are served with the HTTP API unless they have a listener of their own.",
     "logging": "What is logged.",
@@ -133,6 +134,12 @@ _EXAMPLE = """\
   #    applied_to: {ip_blocks: [10.9.0.0/24]}
   #  partner:
   #    egress_ips: [192.0.2.41, "2001:db8::41"]
+"""
+_CHECKS = """\
+  checks: {}
+  #  uplink: {type: gateway, interval: 1s, fall: 3}
+  #  firewall: {type: tcp, target: "192.0.2.1:443"}
+  #  proxy: {type: exec, command: [/usr/local/bin/proxy-works, --quick], timeout: 2s}
 """
 _FOOT = """\
 
@@ -155,6 +162,8 @@ def template() -> str:
             parts.append("  seeds: []  # [192.0.2.11, 192.0.2.12]\n")
         if section == "egress":
             parts.append(_EXAMPLE)
+        if section == "health":
+            parts.append(_CHECKS)
         parts += [_commented(each) for each in OPTIONS.values() if _templated(each, section)]
     return "".join([*parts, _FOOT])
 

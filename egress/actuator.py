@@ -8,32 +8,42 @@ urgent address never stands behind a bulk. Failures are collected, never raised.
 from __future__ import annotations
 
 import asyncio
+from types import MappingProxyType
 from typing import TYPE_CHECKING, assert_never
 
 from egress.kernel import KernelError
 from egress.model import Announce, Bind, Failure, Outcome, Unbind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from egress.kernel import Kernel, Lan
     from egress.model import Binding, Step
 
 PIECE = 64
 """Addresses that are bound before the first of them is announced: some milliseconds of IPv4."""
+NO_LIMITS: Mapping[Binding, float] = MappingProxyType({})
 TIMED_OUT = 0
 """The errno of a step that there was no time for."""
+TOO_LATE = "its turn came too late, it has to be looked at anew"
 
 
 async def apply(
-    steps: Sequence[Step], kernel: Kernel, lan: Lan, *, lease: float, patience: float
+    steps: Sequence[Step],
+    kernel: Kernel,
+    lan: Lan,
+    *,
+    lease: float,
+    patience: float,
+    bind_by: Mapping[Binding, float] = NO_LIMITS,
 ) -> Outcome:
     """Do all steps, within `patience` seconds; what was not reached by then has failed.
 
     First announcements go out with the address that they belong to, and only if it was bound;
-    repeats come last.
+    repeats come last. `bind_by`: loop times after which the silence that allows a bind is too
+    old; it is looked at before each piece, and what is late has failed.
     """
-    work = _Work(steps, kernel, lan, lease)
+    work = _Work(steps, kernel, lan, lease, bind_by)
     try:
         async with asyncio.timeout(patience):
             await work.release()
@@ -48,11 +58,19 @@ async def apply(
 class _Work:
     """The steps of one plan, sorted, and what has become of them so far."""
 
-    def __init__(self, steps: Sequence[Step], kernel: Kernel, lan: Lan, lease: float) -> None:
+    def __init__(
+        self,
+        steps: Sequence[Step],
+        kernel: Kernel,
+        lan: Lan,
+        lease: float,
+        bind_by: Mapping[Binding, float],
+    ) -> None:
         self._steps = steps
         self._kernel = kernel
         self._lan = lan
         self._lease = lease
+        self._bind_by = bind_by
         self._done: set[Step] = set()
         self._failed: dict[Step, Failure] = {}
         self._releases: list[Binding] = []
@@ -84,14 +102,29 @@ class _Work:
 
     async def bind(self) -> None:
         """Put addresses there, IPv4 first, since IPv6 costs the kernel ten times as much."""
-        for piece in _pieces(sorted(self._arrivals, key=lambda each: each.ip.version)):
-            failed = await self._kernel.bind(piece, self._lease)
+        for whole in _pieces(sorted(self._arrivals, key=lambda each: each.ip.version)):
+            piece = self._timely(whole)
+            failed = await self._kernel.bind(piece, self._lease) if piece else {}
             for binding in piece:
                 self._note(Bind(binding), failed.get(binding))
                 if binding in failed and binding in self._heralded:
                     self._note(Announce(binding, first=True), failed[binding])
             news = [each for each in piece if each not in failed and each in self._heralded]
             await self.announce(news, first=True)
+
+    def _timely(self, piece: Sequence[Binding]) -> Sequence[Binding]:
+        """Those that may still be bound; a bulk takes longer than silence stays fresh."""
+        now = asyncio.get_running_loop().time()
+        timely = []
+        for binding in piece:
+            if now <= self._bind_by.get(binding, now):
+                timely.append(binding)
+            else:
+                self._note(Bind(binding), KernelError("bind", TIMED_OUT, TOO_LATE))
+                if binding in self._heralded:
+                    late = KernelError("announce", TIMED_OUT, TOO_LATE)
+                    self._note(Announce(binding, first=True), late)
+        return timely
 
     async def announce(self, bindings: Sequence[Binding], *, first: bool) -> None:
         """Tell the LAN; a link that refuses does not keep the others from it."""

@@ -92,7 +92,10 @@ class Claims:
         return True
 
     def since(self, ip: IP) -> float:
-        """When this node first heard that the address is with whom it is now (loop seconds)."""
+        """When this node first heard that the address is with whom it is now (loop seconds).
+
+        Later, if the addresses became others since: as if it had been told anew.
+        """
         return self._since.get(ip, 0.0)
 
     def changes(self, version: int) -> list[IP]:
@@ -121,13 +124,25 @@ class Claims:
         """Addresses that `name` claims to carry."""
         return tuple(ip for ip, top in self._tops.items() if top.held and top.owner == name)
 
-    def want(self, wanted: Collection[IP], now: float) -> None:
-        """Say which addresses egresses name; others are forgotten after a while."""
+    def want(self, wanted: Collection[IP], now: float, *, settled: float = float("-inf")) -> None:
+        """Say which addresses egresses name; others are forgotten after a while.
+
+        Other addresses mean other homes for the rest, which is no reason to move anything: who
+        was well before `settled` (loop seconds) has been given back by now what was to be.
+        """
+        if self._wanted is not None and wanted != self._wanted:
+            self._settle(settled)
         self._wanted = wanted
         self._foreign = {ip: self._foreign.get(ip, now) for ip in self._tops if ip not in wanted}
         for ip, since in list(self._foreign.items()):
             if now - since >= FOREIGN_KEPT:
                 self._drop(ip)
+
+    def _settle(self, settled: float) -> None:
+        for ip, since in self._since.items():
+            if since < settled:
+                self._since[ip] = settled
+                self._note(ip)
 
     def _admits(self, ip: IP, now: float) -> bool:
         """Whether there is room for a claim on an address that has none yet."""

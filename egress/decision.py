@@ -177,6 +177,7 @@ class Decision:
     claims without a wall clock (`at` 0). `damped`: addresses given up because somebody keeps
     removing them; while there are any this node had better call itself unfit. `mute`: members that
     are said to restart, but whose hosts are silent on the LAN: not restarting but unreachable.
+    `restores`: bindings that another hand took away, and that are about to be put back.
     `deadline`: call again then at the latest.
     """
 
@@ -191,3 +192,4 @@ class Decision:
     damped: frozenset[IP]
     mute: frozenset[str]
     deadline: float
+    restores: tuple[Binding, ...] = ()

@@ -31,6 +31,9 @@ class Refusal(StrEnum):
     DAMPED = "damped"
     STARTING = "starting"
     NO_CARRIER = "no_carrier"
+    NO_INTERFACE = "no_interface"
+    UNHEALTHY = "unhealthy"
+    """A health check of its own fails; its name follows after a colon."""
     UNFIT = "unfit"
     """Anything else, of a member that is newer than we are."""
 
@@ -76,8 +79,9 @@ def awaited(candidate: Candidate) -> bool:
 def unwilling(candidate: Candidate) -> Refusal | None:
     """Why it wants nothing, by its own word."""
     if candidate.reasons:
-        reason = candidate.reasons[0]
-        return Refusal(reason) if reason in _WORDS else Refusal.UNFIT
+        # What it is about may follow, as in unhealthy:uplink.
+        word = candidate.reasons[0].partition(":")[0]
+        return Refusal(word) if word in _WORDS else Refusal.UNFIT
     return None if candidate.weight > 0 else Refusal.NOT_ELIGIBLE
 
 
@@ -90,6 +94,8 @@ def misfit(candidate: Candidate, egress: Egress) -> Refusal | None:
     """Why this egress is not for this candidate, well or not."""
     if not selects(egress.selector, dict(candidate.labels)):
         return Refusal.SELECTOR
+    if (egress.interface or "") in candidate.lacks:
+        return Refusal.NO_INTERFACE
     if egress.interface is None and not reaches(candidate.networks, egress.ips):
         return Refusal.NO_SUBNET
     return None

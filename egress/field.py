@@ -215,6 +215,8 @@ class Field:
             seat.selected = [eligibility.selects(each, labels) for each in self._selectors]
         if not seat.selected[contest.selector]:
             return False
+        if seat.candidate.lacks and (contest.egress.interface or "") in seat.candidate.lacks:
+            return False
         reached = contest.reached
         while len(reached) <= seat.reach:
             reached.append(_reaches(self._ranges[len(reached)], contest))
@@ -251,7 +253,8 @@ def _slices(items: Sequence[Item], size: int) -> Iterator[Sequence[Item]]:
 
 def _place(candidate: Candidate) -> tuple[object, ...]:
     """What of a candidate makes its scores."""
-    return candidate.weight, candidate.labels, candidate.networks, eligibility.stands(candidate)
+    where = candidate.networks, candidate.lacks
+    return candidate.weight, candidate.labels, where, eligibility.stands(candidate)
 
 
 def _range(network: Network) -> Range:

@@ -14,12 +14,21 @@ from typing import TYPE_CHECKING, Protocol
 
 import structlog
 
+from egress.kernel import KernelError
 from egress.lease import Renewals, Verdict, interval
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import (
+        AsyncIterator,
+        Callable,
+        Collection,
+        Iterable,
+        Iterator,
+        Mapping,
+        Sequence,
+    )
 
-    from egress.kernel import Kernel, KernelError
+    from egress.kernel import Kernel
     from egress.model import Binding, Bound
 
 TRAIN = 256
@@ -28,6 +37,10 @@ LOOK = 0.05
 """A look at the clock is good for so long; a tenth of the margin that the law leaves."""
 RETRY = 0.1
 """Seconds between two tries when the kernel refuses a renewal."""
+LATE = 0.5
+"""Seconds by which a renewal may be late without a look at what is there."""
+LOOKING = 0.5
+"""Seconds that such a look may take."""
 EVERYTHING = float("inf")
 GRAIN = 0.001
 """The loop's timers may fire so much early: the resolution of its clock."""
@@ -117,6 +130,15 @@ class Keeper:
         for other in self._others:
             other.drop(gone)
 
+    def retain(self, wanted: Collection[Binding]) -> None:
+        """Keep these alone: what nobody wants must not be renewed, whether it can be seen or not.
+
+        A link that was renamed or deleted takes its addresses out of sight; when it comes back,
+        a renewal would put them beside their new owner.
+        """
+        if unwanted := [each for each in self._renewals if each not in wanted]:
+            self.drop(unwanted)
+
     @asynccontextmanager
     async def still(self) -> AsyncIterator[None]:
         """No train is under way on entering: what is dropped first thing inside stays away.
@@ -162,6 +184,10 @@ class Keeper:
         self.lag = max(0.0, looked - self._renewals.next_due())
         self._not_before = looked + RETRY
         await self._let_go(self._renewals.lapsed(looked))
+        if self.lag > LATE:
+            await self._let_go(await self._missing())
+            looked = _now()
+            await self._let_go(self._renewals.lapsed(looked))
         # Those that are half due go along, so that all soon travel in one train.
         for train in _trains(self._renewals.due(looked + interval(self.lease) / 2)):
             if self._extended:
@@ -170,6 +196,23 @@ class Keeper:
                 looked = _now()
                 await self._let_go(self._renewals.lapsed(looked))
             await self._renew(train, self.lease)
+
+    async def _missing(self) -> Sequence[Binding]:
+        """What we believe to hold and the kernel does not have.
+
+        While we did not run somebody may have taken it away, and somebody else have bound it: a
+        renewal would bring it back beside the new owner (K55). If the kernel does not say, the
+        law of leases alone decides, as it does for every renewal in time.
+        """
+        held = self._renewals.due(EVERYTHING)
+        try:
+            async with asyncio.timeout(LOOKING):
+                observed = await self._kernel.observe()
+        except (KernelError, TimeoutError) as error:
+            log.warning("egress.look_failed", reason=str(error) or "timeout")
+            return ()
+        there = {each.binding for each in observed.bound}
+        return [each for each in held if each not in there]
 
     async def _renew(self, train: Sequence[Binding], seconds: float) -> None:
         wanted = [each for each in train if each in self._renewals]

@@ -12,7 +12,7 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from egress.model import Binding
 
@@ -61,6 +61,9 @@ class Renewals:
 
     def __contains__(self, binding: Binding) -> bool:
         return binding in self._held
+
+    def __iter__(self) -> Iterator[Binding]:
+        return iter(self._held)
 
     def __len__(self) -> int:
         return len(self._held)

@@ -85,7 +85,8 @@ class Candidate:
     addresses at most, None without a limit. `healthy_since`: since when it has been present and
     eligible without a break. `macs`: hardware addresses of its egress interfaces, lower case.
     `networks`: subnets on those interfaces; empty when unknown. `lease`: its lease in seconds.
-    `addresses`: its own addresses there.
+    `addresses`: its own addresses there. `lacks`: interfaces that egresses name and that it cannot
+    use now; the empty name stands for where it puts those that name none.
     """
 
     name: str
@@ -102,6 +103,7 @@ class Candidate:
     lease: float = 3.0
     restarting: bool = False
     addresses: tuple[IP, ...] = ()
+    lacks: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

@@ -301,8 +301,9 @@ class Moves:
             damped=ledger.damped,
             mute=office.vigil.mute,
             deadline=min(self._heap[0][0] if self._heap else NEVER, self._tick(sight, now)),
+            restores=tuple(office.restores),
         )
-        office.announce, office.publish = [], []
+        office.announce, office.publish, office.restores = [], [], []
         return decision
 
     def _tick(self, sight: Sight, now: float) -> float:

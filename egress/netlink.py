@@ -141,6 +141,10 @@ class Netlink(Kernel):
         """Return when links or addresses changed by another hand than ours, or may have."""
         await self._watch.changed()
 
+    def remover(self, binding: Binding) -> str | None:
+        """Who took this away last, if the kernel told."""
+        return self._watch.removers.get((binding.ip.packed, self._index(binding.interface)))
+
     def close(self) -> None:
         """Let go of the sockets; addresses stay until their lifetimes end."""
         self._watch.close()

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from random import Random
 
     from egress.decision import Timing
-    from egress.model import Announce, Claim
+    from egress.model import Announce, Binding, Claim
 
 
 class Office:
@@ -35,3 +35,4 @@ class Office:
         self.carrier_since: dict[str, float] = {}
         self.publish: list[Claim] = []
         self.announce: list[Announce] = []
+        self.restores: list[Binding] = []

@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from egress.model import IP, Interface, Observed
 
@@ -49,6 +49,22 @@ def place(ip: IP, wish: str | None, observed: Observed, scope: Scope) -> Placeme
     if chosen is None:
         return Placement(None, "no_such_interface")
     return _checked(chosen, by_name)
+
+
+def lacking(wishes: Iterable[str], observed: Observed, scope: Scope) -> frozenset[str]:
+    """Those of the named interfaces that cannot be used now: gone, or without carrier.
+
+    The empty name stands for where egresses go that name none: as the scope says.
+    """
+    by_name = {each.name: each for each in observed.interfaces}
+    anywhere = any(link.carrier for link in usable(observed, scope))
+    missing = set()
+    for wish in wishes:
+        named = wish or scope.default
+        found = anywhere if named is None else _checked(by_name.get(named), by_name).interface
+        if not found:
+            missing.add(wish)
+    return frozenset(missing)
 
 
 def usable(observed: Observed, scope: Scope) -> tuple[Interface, ...]:

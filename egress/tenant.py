@@ -137,6 +137,8 @@ class Tenant:
     def _put_back(self, track: Track, now: float) -> bool:
         tries = len(track.restores)
         pause = 0.0 if not tries else min(self._timing.restore_max, 0.1 * 2 ** (tries - 1))
+        assert track.binding is not None
+        self._office.restores.append(track.binding)
         track.restores.append(now)
         track.restoring = True
         track.restore_at = now + pause
@@ -199,7 +201,7 @@ class Tenant:
         track.announcements.clear()
         track.taken_on = sight.view.observed
         track.enter(Stage.RELEASING, release.reason, now)
-        if track.seen and not sight.has(track.binding):
+        if track.seen and sight.rid_of(track):
             self._office.publish += self.unbound(track, now, 0.0)
         else:
             track.wake(now + RETRY)
@@ -209,7 +211,7 @@ class Tenant:
         assert track.binding is not None
         looked = sight.view.observed is not track.taken_on
         shown = track.seen or now - track.since > SHOWN_BY
-        if looked and shown and not sight.has(track.binding):
+        if looked and shown and sight.rid_of(track):
             self._office.publish += self.unbound(track, now, 0.0)
         else:
             track.wake(now + RETRY)

@@ -205,6 +205,10 @@ class Sight:
         """The kernel shows the binding, with or without our mark."""
         return binding.key in self.bound
 
+    def rid_of(self, track: Track) -> bool:
+        """Nothing of ours is left of the address, on no interface: links may be renamed (K32)."""
+        return not any(each.ours or each.binding == track.binding for each in self.here(track))
+
     def lease(self, name: str | None) -> float:
         """How long an address of this member may outlive its daemon, by its own word."""
         candidate = self.view.candidates.get(name or "")

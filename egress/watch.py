@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import errno
 import socket
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from egress import bpf, rtnetlink
@@ -17,7 +18,7 @@ from egress.model import PROTOCOL
 from egress.rtnetlink import Address, Link
 
 if TYPE_CHECKING:
-    from egress.echoes import Echoes
+    from egress.echoes import Echoes, Key
 
 RTMGRP = 0x1 | 0x10 | 0x100  # links, IPv4 addresses, IPv6 addresses
 RECEIVE_BUFFER = 4 << 20
@@ -26,6 +27,7 @@ DATAGRAMS_PER_TURN = 128
 """Read at most so many before others on the loop have their turn: a third of a millisecond."""
 LINKS_MAX = 16384
 """Links remembered to tell news from repetition."""
+REMOVERS_MAX = 1024
 SO_RCVBUFFORCE = 33
 
 _BLIND = rtnetlink.IFA_F_TENTATIVE | rtnetlink.IFA_F_DADFAILED
@@ -56,6 +58,9 @@ class Watch:
         self._news: asyncio.Event | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._links: dict[int, Link] = {}
+        self._programs: dict[int, str] = {}
+        self.removers: dict[Key, str] = {}
+        """Who took away which address last, as far as the kernel tells: of IPv4 alone."""
         self._socket = socket.socket(
             socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_NONBLOCK, socket.NETLINK_ROUTE
         )
@@ -75,6 +80,7 @@ class Watch:
 
     def _read(self) -> None:
         assert self._news is not None
+        self._programs.clear()
         for _ in range(DATAGRAMS_PER_TURN):
             try:
                 data = self._socket.recv(65536)
@@ -92,7 +98,10 @@ class Watch:
     def _is_news(self, message: rtnetlink.Message) -> bool:
         if isinstance(message, Address):
             assert self._loop is not None
-            return not self._echoes.recognises(message, self._loop.time())
+            news = not self._echoes.recognises(message, self._loop.time())
+            if news and message.gone and message.pid:
+                self._blame(message)
+            return news
         if not isinstance(message, Link):
             return False
         if message.gone:
@@ -103,8 +112,27 @@ class Watch:
             self._links[message.index] = message
         return True
 
+    def _blame(self, message: Address) -> None:
+        """Remember the program while it lives; `ip` ends within milliseconds."""
+        if message.pid not in self._programs:
+            self._programs[message.pid] = _program(message.pid)
+        key = (message.packed, message.index)
+        self.removers.pop(key, None)
+        self.removers[key] = self._programs[message.pid]
+        if len(self.removers) > REMOVERS_MAX:
+            del self.removers[next(iter(self.removers))]
+
     def close(self) -> None:
         """Hear nothing any more."""
         if self._loop is not None and not self._loop.is_closed():
             self._loop.remove_reader(self._socket.fileno())
         self._socket.close()
+
+
+def _program(pid: int) -> str:
+    """The program behind a netlink socket, whose number is most often that of its process."""
+    try:
+        name = Path(f"/proc/{pid}/comm").read_text(errors="replace").strip()
+    except OSError:
+        return f"a program that has ended (pid {pid})"
+    return f"{''.join(each for each in name if each.isprintable())} (pid {pid})"

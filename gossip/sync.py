@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import deque
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -25,6 +26,10 @@ if TYPE_CHECKING:
 
     Done = Callable[[bool, float], None]
 
+TURN = 500
+"""Records that are folded in one go: some ten milliseconds when all of them are new."""
+UNFOLDED_MAX = 1 << 15
+"""Records that may wait for their turn."""
 VERSIONS = 6
 """Bytes of a full version field: protocol min, max, current; delegate min, max, current."""
 
@@ -36,6 +41,7 @@ class Sync:
         self._local = local
         self._hearsay = hearsay
         self._next = math.inf
+        self._unfolded: deque[PeerState] = deque()
         self.state: Plain = None
         self.completed = 0
 
@@ -50,11 +56,12 @@ class Sync:
 
     @property
     def deadline(self) -> float:
-        """When the next periodic exchange is due."""
-        return self._next
+        """When the next periodic exchange is due; at once while records wait to be folded."""
+        return -math.inf if self._unfolded else self._next
 
     def advance(self, now: float) -> None:
-        """Exchange with one random living member."""
+        """Fold what waits, and exchange with one random living member."""
+        self._fold_some(now)
         if now < self._next:
             return
         self._next = now + self._period()
@@ -146,11 +153,19 @@ class Sync:
             [(state.health == Health.ALIVE, state.versions) for state in whole] + known
         ):
             return "versions"
-        for state in whole:
-            self._fold(state, now)
+        room = max(0, UNFOLDED_MAX - len(self._unfolded))
+        if len(whole) > room:
+            self._local.tell(Dropped(source, "too_many_records"))
+        self._unfolded += whole[:room]
+        self._fold_some(now)
         if message.user_state:
             self._application(message, now)
         return None
+
+    def _fold_some(self, now: float) -> None:
+        """A turn's worth; a long table must not hold the loop."""
+        for _ in range(min(TURN, len(self._unfolded))):
+            self._fold(self._unfolded.popleft(), now)
 
     def _fold(self, state: PeerState, now: float) -> None:
         record = self._local.roster.get(state.name)

@@ -14,6 +14,7 @@ from config.schema.agent import (
 )
 from config.schema.egress import EgressSection
 from config.schema.gossip import GossipSection
+from config.schema.health import HealthSection
 from config.schema.node import NodeSection
 from config.schema.option import STATIC, C, Listed, Named, Option, Section, nothing
 from config.types import ANY_TEXT, LABEL_KEY, LABEL_VALUE, NODE_NAME, Form, kind, listed, refuse
@@ -41,6 +42,7 @@ class Settings(Section):
     gossip: GossipSection = GossipSection()
     egress: EgressSection = EgressSection()
     interfaces: InterfacesSection = InterfacesSection()
+    health: HealthSection = HealthSection()
     api: ApiSection = ApiSection()
     metrics: MetricsSection = MetricsSection()
     logging: LoggingSection = LoggingSection()

@@ -27,6 +27,7 @@ Reason = Literal[
     "sealed",
     "too_deep",
     "too_long",
+    "too_many_items",
     "too_many_parts",
     "truncated",
     "unknown_compression",

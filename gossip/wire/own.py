@@ -18,6 +18,7 @@ MAGIC = b"\xc1\x01"
 HEADER = len(MAGIC) + 1
 SIZE_MAX = 1 << 22
 ITEMS_MAX = 1 << 17
+"""Values of one message, containers counted: what takes some 20 ms to read."""
 DEPTH_MAX = 16
 """Lists and maps within each other; who reads a value may do so recursively."""
 
@@ -32,6 +33,26 @@ def is_ours(data: bytes) -> bool:
 def pack(kind: int, value: Plain) -> bytes:
     """`value` as a message of `kind` (0 to 255)."""
     return MAGIC + bytes([kind]) + bytes(msgpack.packb(value, use_bin_type=True))
+
+
+class _Budget:
+    """How many values a long message may still hold: msgpack limits each container alone."""
+
+    def __init__(self) -> None:
+        self._left = ITEMS_MAX
+
+    def list(self, values: list[Plain]) -> list[Plain]:
+        self._spend(1 + len(values))
+        return values
+
+    def map(self, fields: dict[Any, Plain]) -> dict[str, Plain]:
+        self._spend(1 + len(fields))
+        return _plain_keys(fields)
+
+    def _spend(self, count: int) -> None:
+        self._left -= count
+        if self._left < 0:
+            raise WireError("too_many_items")
 
 
 def _no_extension(_code: int, _data: bytes) -> Plain:
@@ -51,11 +72,14 @@ def unpack(data: bytes) -> tuple[int, Plain]:
         raise WireError("not_ours")
     if len(data) > SIZE_MAX:
         raise WireError("too_long")
+    # A short one cannot hold too many: each value takes a byte.
+    budget = _Budget() if len(data) > ITEMS_MAX else None
     try:
         value = msgpack.unpackb(
             memoryview(data)[HEADER:],
             raw=False,
-            object_hook=_plain_keys,
+            list_hook=budget and budget.list,
+            object_hook=budget.map if budget else _plain_keys,
             ext_hook=_no_extension,
             max_array_len=ITEMS_MAX,
             max_map_len=ITEMS_MAX,

@@ -299,6 +299,24 @@ def test_a_reload_that_adds_or_removes_an_egress_moves_no_other(size, data):
         assert {name for name, _, _ in cluster.moves} <= {plain(number).name}
 
 
+@given(sizes, st.data())
+def test_a_reload_after_a_newcomer_has_settled_moves_no_other_egress(size, data):
+    cluster = Cluster(size)
+    cluster.join("node-z")
+    cluster.settle(60)
+    for _ in range(3):
+        number = data.draw(st.integers(0, 70))
+        rest = tuple(each for each in cluster.egresses if each != plain(number))
+        added = rest == cluster.egresses
+        # As the daemon does: the addresses of before, then those of now.
+        for egresses in (cluster.egresses, (*rest, plain(number)) if added else rest):
+            wanted = {ip for each in egresses for ip in each.ips}
+            cluster.claims.want(wanted, cluster.now, settled=cluster.now - 40.0)
+            cluster.egresses = egresses
+        cluster.settle(35)
+        assert {name for name, _, _ in cluster.moves} <= {plain(number).name}
+
+
 @given(sizes)
 def test_what_is_shared_out_is_stable(size):
     """No egress and node that both would rather have each other than what they have."""

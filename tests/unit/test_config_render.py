@@ -129,10 +129,12 @@ def test_every_option_of_the_first_file_is_valid_when_its_comment_sign_is_taken_
 
 def test_the_examples_of_the_first_file_are_valid_when_their_comment_signs_are_taken_away():
     whole = template().replace("  egresses: {}\n", "  egresses:\n").replace("  #  ", "    ")
+    whole = whole.replace("  checks: {}\n", "  checks:\n")
     head, foot = whole.split("#groups:")
     loaded = parsed(head + "groups:" + foot.replace("\n#", "\n"), hostname="r07-n1")
 
     assert set(loaded.settings.egress.egresses) == {"billing", "partner"}
+    assert set(loaded.settings.health.checks) == {"uplink", "firewall", "proxy"}
     assert loaded.settings.node.weight == 2.0
     assert loaded.settings.interfaces.default == "bond0"
 

@@ -43,8 +43,8 @@ def binding(number, interface="eth0"):
     return Binding(ip_address(0x0A000000 + number), interface)
 
 
-async def carry_out(steps, host, patience=5.0):
-    return await apply(steps, host, host, lease=3.0, patience=patience)
+async def carry_out(steps, host, patience=5.0, **limits):
+    return await apply(steps, host, host, lease=3.0, patience=patience, **limits)
 
 
 async def test_releases_come_before_binds_whatever_the_order_of_the_plan():
@@ -129,3 +129,28 @@ async def test_an_urgent_plan_does_not_wait_for_a_bulky_one():
         done_by = asyncio.get_running_loop().time()
 
     assert done_by < 0.2
+
+
+@pytest.mark.looptime
+async def test_each_piece_is_bound_in_time_or_not_at_all():
+    host = Host(slow=0.1)
+    many = [binding(number) for number in range(3 * PIECE)]
+    steps = [step for each in many for step in (Bind(each), Announce(each, first=True))]
+    now = asyncio.get_running_loop().time()
+    outcome = await carry_out(steps, host, bind_by=dict.fromkeys(many, now + 0.15))
+    late = [each.step for each in outcome.failed]
+
+    # The first two pieces began in time; the third has to be asked about anew.
+    assert host.addresses == set(many[: 2 * PIECE])
+    assert late == steps[4 * PIECE :]
+    assert {each.errno for each in outcome.failed} == {0}
+    assert len(outcome.done) + len(outcome.failed) == len(steps)
+
+
+@pytest.mark.looptime
+async def test_what_has_no_limit_is_bound_whenever_its_turn_comes():
+    host = Host(slow=10.0)
+    many = [binding(number) for number in range(2 * PIECE)]
+    outcome = await carry_out([Bind(each) for each in many], host, patience=60.0)
+
+    assert outcome.failed == ()

@@ -468,3 +468,43 @@ def test_a_node_of_next_to_no_weight_still_serves_what_only_it_may_have(light):
     found = owners([egress(number, selector=one) for number in range(5)], candidates)
 
     assert set(found.values()) == {"node-e"}
+
+
+def after_a_reload_that_removes_one(*, settled):
+    """What moves among eight egresses on four nodes, of which the last has come late."""
+    egresses = [Egress(f"e{n}", (ip_address(f"10.77.7.{n + 1}"),)) for n in range(8)]
+    members = {name: Candidate(name) for name in ("n0", "n1", "n2")}
+    claims, election, moves = Claims(), Election(), []
+
+    def settle(now):
+        moves.clear()
+        claims.want({ip for each in egresses for ip in each.ips}, now, settled=settled(now))
+        while True:
+            found = election.update(egresses, members, claims, Rules(), now)
+            owners = {each: found[each.name].owner for each in egresses}
+            news = [each for each in egresses if claims.holder(each.ips[0]) != owners[each]]
+            if not news:
+                return
+            for each in news:
+                top = claims.top(each.ips[0])
+                epoch = top.epoch + 1 if top is not None else 1
+                claims.fold(Claim(each.ips[0], epoch, owners[each], held=True), now)
+                moves.append(each.name)
+
+    settle(1.0)
+    members["n3"] = Candidate("n3", healthy_since=100.0)
+    members = dict(members)
+    settle(101.0)
+    settle(200.0)
+    del egresses[6]
+    egresses = list(egresses)
+    settle(1000.0)
+    return moves
+
+
+def test_a_reload_that_widens_the_bound_gives_nothing_to_who_came_late():
+    assert after_a_reload_that_removes_one(settled=lambda now: now - 40.0) == []
+
+
+def test_without_remembering_who_has_settled_such_a_reload_would_move_another_egress():
+    assert after_a_reload_that_removes_one(settled=lambda _: float("-inf")) == ["e1"]

@@ -549,3 +549,29 @@ def test_records_that_nobody_can_read_are_counted():
 
     assert talk.member(1) is not None
     assert talk.told(events.Dropped) == [events.Dropped(place(1), "bad_record")]
+
+
+def test_a_long_table_is_folded_in_turns_and_a_flood_of_tables_is_cut_off():
+    talk = Talk()
+
+    def table(start, count):
+        addresses = (bytes((10, 1 + n // 65536, n // 256 % 256, n % 256)) for n in range(count))
+        return push_pull(
+            tuple(
+                PeerState(f"x{start + n}", addr, 7955, OURS, 1, 0, VERSIONS)
+                for n, addr in enumerate(addresses)
+            )
+        )
+
+    talk.keep(talk.machine.answer(table(0, 1200), place(1), talk.now)[1])
+    assert len(talk.machine.members()) == 501
+    assert talk.machine.deadline <= talk.now
+    for expected in (1001, 1201):
+        talk.keep(talk.machine.advance(talk.now))
+        assert len(talk.machine.members()) == expected
+    assert talk.machine.deadline > talk.now
+    assert talk.told(events.Dropped) == []
+
+    for start in (10_000, 30_000, 50_000):
+        talk.keep(talk.machine.answer(table(start, 16_000), place(1), talk.now)[1])
+    assert {each.reason for each in talk.told(events.Dropped)} == {"too_many_records"}

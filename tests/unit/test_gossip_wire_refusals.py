@@ -10,6 +10,7 @@ import typing
 import msgpack
 import pytest
 
+from egress.claims import CLAIMS_MAX
 from gossip.wire import checksum, codec, compound, label, lzw, own, stream
 from gossip.wire.messages import (
     NIL,
@@ -480,3 +481,23 @@ def test_every_length_of_key_seals_in_both_versions_and_version_0_pads(size, ver
         assert ring.open(sealed, b"blue") == plain
         with pytest.raises(WireError, match="no_key_fits"):
             ring.open(sealed, b"blu")
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        [[0] * 1000] * 3000,
+        [{"a": 1, "b": 2}] * 100_000,
+        [[[]] * 1000] * 200,
+    ],
+    ids=["wide", "maps", "empty"],
+)
+def test_a_message_of_ours_holds_so_many_values_in_all_and_no_more(value):
+    assert reason(own.unpack, own.pack(32, value)) == "too_many_items"
+
+
+def test_as_many_claims_as_there_may_be_fit_one_message():
+    row = [bytes(4), 7, "n1", True, 1.0, None]
+    value = [row] * CLAIMS_MAX
+
+    assert own.unpack(own.pack(32, value)) == (32, value)

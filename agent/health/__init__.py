@@ -1,0 +1,1 @@
+"""Whether this node is fit to carry anything: checks, what they mean, and who runs them."""
