@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import errno
 import os
 import time
 from dataclasses import dataclass, replace
@@ -14,6 +13,7 @@ import structlog
 
 from agent import derived, interfaces, security, wiring
 from agent.controller import Controller, Parts
+from agent.cures import unbindable, wished
 from agent.frontdesk import FrontDesk
 from agent.gateway import Gateway
 from agent.health.probes import Senses
@@ -26,22 +26,27 @@ from agent.keys import words
 from agent.keys.desk import KeyDesk
 from agent.keys.ring import Keys
 from agent.keys.rotation import Rotation
+from agent.lastgood import LastGood
 from agent.listeners import Listeners
 from agent.mailbox import Mailbox
 from agent.membership import Membership
 from agent.metrics import Metrics
 from agent.outlook import Outlook
+from agent.peers import Peers
 from agent.privileges import missing_privileges
 from agent.publisher import Publisher
 from agent.records import Records
-from agent.reloading import Reloading, Told
+from agent.reloading import Reloading, Told, pace_of
 from agent.seeds import Seeds
+from agent.standing import Figures, Herald, Standing, state_of
 from agent.statefile import StateFile
 from agent.subscribers import Checks, Gossip, Logging, Worldly
 from agent.world import World
 from config.addresses import Auto
+from config.polling import Poll
 from config.transaction import Reloader
-from config.triggers import Poll, Reloads
+from config.triggers import Reloads
+from config.watch import Watch, folders_of
 from egress import placement
 from egress.claims import Claims
 from egress.decision import Timing
@@ -60,8 +65,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from agent.desk import Document
-    from agent.statefile import State
     from agent.systemd import Notifier
+    from config.load import Attempt
     from config.parse import Loaded
     from config.schema.settings import Settings
     from egress.model import IP
@@ -131,30 +136,27 @@ class House:
         return line
 
 
-async def build(
-    loaded: Loaded,
-    path: Path,
-    overrides: tuple[str, ...],
-    doors: AsyncExitStack,
-    notifier: Notifier,
-) -> House:
+@dataclass(frozen=True, slots=True)
+class Start:
+    """What a daemon begins with; `refused` as in `daemon.run`."""
+
+    loaded: Loaded
+    path: Path
+    overrides: tuple[str, ...]
+    refused: Attempt | None = None
+
+
+async def build(start: Start, doors: AsyncExitStack, notifier: Notifier) -> House:
     """Open every door; StartError when one stays shut, with nothing half done."""
     _require_privileges()
-    return await _Builder(loaded, path, overrides, doors, notifier).house()
+    return await _Builder(start, doors, notifier).house()
 
 
 class _Builder:
     """The order of building: what others need comes first, what can be asked comes last."""
 
-    def __init__(
-        self,
-        loaded: Loaded,
-        path: Path,
-        overrides: tuple[str, ...],
-        doors: AsyncExitStack,
-        notifier: Notifier,
-    ) -> None:
-        self._settings = loaded.settings
+    def __init__(self, start: Start, doors: AsyncExitStack, notifier: Notifier) -> None:
+        self._settings = start.loaded.settings
         self._began = time.monotonic()
         self._doors = doors
         self._notifier = notifier
@@ -164,9 +166,12 @@ class _Builder:
         self._metrics = Metrics()
         self._claims = Claims(self._settings.egress.hash_seed)
         self._moves = Moves(self._settings.node.name, Timing(), self._rng)
+        self._reloader = Reloader(
+            start.path, start.loaded, overrides=start.overrides, refused=start.refused
+        )
         self._history = History(self._settings.state.dir)
-        self._reloader = Reloader(path, loaded, overrides=overrides)
         self._clock = self._loop.time
+        self._host = ""
 
     async def house(self) -> House:
         settings = self._settings
@@ -180,7 +185,7 @@ class _Builder:
         seeds = Seeds(settings.gossip.seeds, address.port, [address], self._rng)
         membership, node = await self._gossip(address)
         controller, keeper, lan = self._ownership(kernel, address, membership, node, records)
-        reloading = self._reloading(controller, node, seeds, address.host)
+        reloading = self._reloading(controller, keeper, node, seeds, membership)
         keyring = KeyDesk(self._rotation, lambda: self._reloader.settings)
         desk = FrontDesk(controller, self._mailbox, reloading, keyring, self._history, address.host)
         await self._listen(desk)
@@ -217,6 +222,7 @@ class _Builder:
 
     async def _gossip(self, address: Address) -> tuple[Membership, Node]:
         settings = self._settings
+        self._host = address.host
         advertised = settings.gossip.advertise_address
         host = address.host if isinstance(advertised, Auto) else str(advertised)
         known_as = replace(address, host=host)
@@ -233,7 +239,7 @@ class _Builder:
         try:
             await node.bind()
         except OSError as error:
-            raise StartError(_unbindable(address, error)) from error
+            raise StartError(unbindable(address, error)) from error
         self._doors.push_async_callback(node.close)
         self._metrics.socket_failures(node.failures)
         self._keyring(membership, node)
@@ -264,7 +270,7 @@ class _Builder:
         lease = settings.egress.lease
         keeper = Keeper(kernel, lease, lambda gone: put(LeaseLapsed(gone)), others=[lan])
         literal = wiring.literal_seeds(settings)
-        draining, until = _wished(records.state, self._clock())
+        draining, until = wished(records.state, self._clock())
         start = World(
             me=settings.node.name,
             settings=settings,
@@ -272,6 +278,7 @@ class _Builder:
             seeds=tuple(str(each) for each in literal if each != address),
             cluster_digest=self._reloader.digests.cluster,
             node_digest=self._reloader.digests.node,
+            config_state=state_of(self._reloader),
             remembered=records.state.members,
             draining=draining,
             drain_until=until,
@@ -326,21 +333,37 @@ class _Builder:
             wall=time.time,
         )
 
-    def _reloading(self, controller: Controller, node: Node, seeds: Seeds, host: str) -> Reloading:
-        def come_to(settings: Settings) -> list[Document]:
-            sizes = derived.Sizes(*node.machine.sizes(self._clock()))
-            return derived.rows(settings, host, sizes)
-
-        reloader = self._reloader
+    def _reloading(
+        self,
+        controller: Controller,
+        keeper: Keeper,
+        node: Node,
+        seeds: Seeds,
+        membership: Membership,
+    ) -> Reloading:
+        reloader, metrics = self._reloader, self._metrics
         reloader.subscribe(Worldly(self._mailbox, reloader, lambda: controller.world))
         reloader.subscribe(Logging())
         reloader.subscribe(Checks(self._health))
-        reloader.subscribe(Gossip(node, seeds, self._clock))
-        told = Told(reloader, self._notifier, self._metrics)
-        reloads = Reloads(told)
+        reloader.subscribe(Gossip(node, seeds, self._clock, lambda: membership.answered_at))
+        peers = Peers(node, self._clock)
+        herald = Herald(reloader, self._mailbox, peers, LastGood(self._settings.state.dir))
+        figures = Figures(node, keeper, metrics)
+        standing = Standing(reloader, metrics, lambda: controller.snapshot, self._clock, figures)
+        told = Told(reloader, self._notifier, metrics, standing, herald)
+        reloads = Reloads(told, pace=lambda: pace_of(reloader))
         in_cluster = "KUBERNETES_SERVICE_HOST" in os.environ
-        poll = Poll(reloader, reloads, auto=in_cluster, rng=self._rng)
-        return Reloading(reloader, reloads, poll, come_to)
+        poll = Poll(reloader, reloads, auto=in_cluster, rng=self._rng, looked=standing.tell)
+        watch = Watch(
+            lambda: folders_of(reloader), poll.hint, lambda: reloader.settings.config.inotify
+        )
+        standing.mode = lambda: watch.mode
+
+        def come_to(settings: Settings) -> list[Document]:
+            sizes = derived.Sizes(*node.machine.sizes(self._clock()))
+            return derived.rows(settings, self._host, sizes)
+
+        return Reloading(reloader, reloads, (poll, watch), standing, (herald, peers), come_to)
 
     async def _listen(self, desk: FrontDesk) -> None:
         listeners = Listeners(desk, self._metrics)
@@ -365,28 +388,6 @@ def _envelope(settings: Settings) -> Envelope:
         return security.envelope(settings)
     except (OSError, ValueError) as error:
         raise StartError(f"cannot use gossip.keyring_file, {error}", EX_CONFIG) from error
-
-
-def _unbindable(address: Address, error: OSError) -> str:
-    match error.errno:
-        case errno.EADDRINUSE:
-            cure = (
-                "another program, perhaps another wayout, has that port: stop it, or set "
-                "gossip.bind_port to the same free port on every node"
-            )
-        case errno.EADDRNOTAVAIL:
-            cure = "no interface of this host has that address: set node.address to one that has"
-        case _:
-            cure = "see the reason, and gossip.bind_address and gossip.bind_port"
-    return f"cannot listen for gossip on {address}, {os.strerror(error.errno or 0)}, {cure}"
-
-
-def _wished(state: State, now: float) -> tuple[bool, float | None]:
-    """The drain that outlived our predecessor; its end is Unix time on disk, loop time here."""
-    if state.drain_until is None:
-        return state.draining, None
-    left = state.drain_until - time.time()
-    return state.draining and left > 0, now + left
 
 
 def _gateways() -> dict[str, list[IP]]:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from agent.building import House
+    from config.load import Attempt
     from config.parse import Loaded
 
 HANDOVER_SHARE = 0.6
@@ -46,13 +47,21 @@ class PartEndedError(Exception):
 
 
 async def run(
-    loaded: Loaded, path: Path, overrides: tuple[str, ...], environ: MutableMapping[str, str]
+    loaded: Loaded,
+    path: Path,
+    overrides: tuple[str, ...],
+    environ: MutableMapping[str, str],
+    refused: Attempt | None = None,
 ) -> int:
-    """Run until told to stop; the exit code. Raises StartError when it cannot start."""
+    """Run until told to stop; the exit code. Raises StartError when it cannot start.
+
+    `refused` is what came of the files when `loaded` stands in for them.
+    """
     configure_logs(loaded.settings)
     notifier = Notifier.of(environ)
     async with AsyncExitStack() as doors:
-        house = await building.build(loaded, path, overrides, doors, notifier)
+        start = building.Start(loaded, path, overrides, refused)
+        house = await building.build(start, doors, notifier)
         await _serve(house, notifier)
     log.info("daemon.ended")
     return 0

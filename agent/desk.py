@@ -99,6 +99,14 @@ class Desk(Protocol):
         """Generation, digests, pending restart and the last reload."""
         ...
 
+    def config_drift(self) -> Document:
+        """Members by the configuration that they run."""
+        ...
+
+    async def config_peer(self, name: str) -> Document:
+        """What another member runs, redacted by it; DeskError if it does not answer."""
+        ...
+
     async def keyring_list(self) -> Document:
         """Which member accepts which key, by fingerprint."""
         ...

@@ -31,6 +31,10 @@ MOST_REASONS = 8
 MOST_LACKS = 8
 LONGEST_TEXT = 128
 
+CONFIG_STATES = ("inconsistent", "stale", "pending")
+"""What may be wrong with a configuration, as bits in this order: a roll-back failed, the files
+were refused, something waits for a restart."""
+
 DEFAULT_CLUSTER = "wayout"
 """Left out of the metadata, like every other default."""
 
@@ -40,8 +44,8 @@ class Facts:
     """The facts that elections, status and peers need to know of a member.
 
     `reasons`: why it may own nothing; empty means eligible. `restarting`: seconds for which it
-    asks to be waited for. `networks`: subnets of its egress interfaces; `addresses`: its own
-    addresses there. `lease` in seconds. The digests are hexadecimal.
+    asks to be waited for. `config`: some of CONFIG_STATES. `networks`: subnets of its egress
+    interfaces; `addresses`: its own addresses there. `lease` in seconds. Digests are hexadecimal.
     `lacks`: as in `egress.model.Candidate`.
     """
 
@@ -50,6 +54,7 @@ class Facts:
     generation: int = 0
     cluster_digest: str = ""
     node_digest: str = ""
+    config: frozenset[str] = frozenset()
     reasons: tuple[str, ...] = ()
     weight: float = 1.0
     capacity: int | None = None
@@ -70,6 +75,7 @@ def to_plain(facts: Facts) -> dict[str, Plain]:
         "g": facts.generation,
         "d": bytes.fromhex(facts.cluster_digest),
         "n": bytes.fromhex(facts.node_digest),
+        "b": sum(1 << at for at, each in enumerate(CONFIG_STATES) if each in facts.config),
         "r": list(facts.reasons),
         "w": facts.weight if facts.weight != 1.0 else None,
         "c": facts.capacity,
@@ -112,6 +118,7 @@ def read(meta: bytes) -> Facts | None:
         generation=_count(value.get("g")) or 0,
         cluster_digest=_hex(value.get("d")),
         node_digest=_hex(value.get("n")),
+        config=_bits(_count(value.get("b")) or 0),
         reasons=tuple(_text(each) for each in _list(value.get("r"), MOST_REASONS)),
         weight=weight if 0.0 <= weight <= 100.0 else 1.0,  # noqa: PLR2004 - percent-like bound
         capacity=_count(capacity),
@@ -135,6 +142,10 @@ def _number(value: object, default: float) -> float:
 
 def _count(value: object) -> int | None:
     return value if isinstance(value, int) and 0 <= value < 1 << 32 else None
+
+
+def _bits(value: int) -> frozenset[str]:
+    return frozenset(each for at, each in enumerate(CONFIG_STATES) if value >> at & 1)
 
 
 def _hex(value: object) -> str:

@@ -100,7 +100,7 @@ class FrontDesk:
         shot = self._controller.snapshot
         if shot is None:
             return False, ["starting"]
-        reasons = list(shot.unready)
+        reasons = [*shot.unready, *self._reloading.trouble]
         if shot.world.stopping:
             reasons.append("stopping")
         return not reasons, reasons
@@ -164,6 +164,14 @@ class FrontDesk:
     def config_status(self) -> Document:
         """Generation, digests, pending restart, last reload."""
         return self._reloading.status()
+
+    def config_drift(self) -> Document:
+        """Members by the configuration that they run."""
+        return self._reloading.drift()
+
+    async def config_peer(self, name: str) -> Document:
+        """What another member runs."""
+        return await self._reloading.peer(name)
 
     async def keyring_list(self) -> Document:
         """Which member accepts which key."""

@@ -140,12 +140,13 @@ class HealthSeen:
 
 @dataclass(frozen=True, slots=True)
 class SettingsChanged:
-    """A configuration was committed, and the digests that it goes by."""
+    """A configuration was committed or refused: what runs, its digests, and what is wrong."""
 
     settings: Settings
     generation: int
     cluster_digest: str
     node_digest: str
+    state: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,7 +41,10 @@ log = structlog.get_logger("wayout.gossip")
 
 
 class Membership:
-    """The one listener of the gossip node; `hear` is called on the loop, in order."""
+    """The one listener of the gossip node; `hear` is called on the loop, in order.
+
+    `score` is our health score; `answered_at` is when somebody last answered a burst of pings.
+    """
 
     def __init__(
         self,
@@ -57,6 +60,7 @@ class Membership:
         self._machine = machine
         self._clock = clock
         self.score = 0
+        self.answered_at = float("-inf")
         self._silent: set[str] = set()
         self._lost: dict[str, float] = {}
         self._synced = False
@@ -92,6 +96,7 @@ class Membership:
             case events.UserMessage() | events.StateReceived():
                 self._application(event)
             case events.Contact(answered, asked, since):
+                self.answered_at = self._clock() if answered else self.answered_at
                 self._mailbox.put(ContactReported(answered, asked, since))
             case events.Synced() | events.SyncFailed():
                 self._sync(event)
@@ -200,6 +205,8 @@ class Membership:
             case events.NameConflict(name, known, claimed):
                 log.error("gossip.name_conflict", peer=name, known=str(known), claimed=str(claimed))
                 self._metrics.dropped("name_conflict")
+            case events.ProbeFailed(name, kind):
+                self._metrics.probe_failed(name, kind)
             case events.DatagramsBlocked(name):
                 log.warning("gossip.datagrams_blocked", peer=name)
                 self._metrics.datagrams_blocked(name)

@@ -5,63 +5,76 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-import structlog
-
 from agent.desk import DeskError
-from config.triggers import TooManyError
+from config.transaction import AUTOMATIC
+from config.triggers import Pace, TooManyError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from agent.desk import Document
     from agent.metrics import Metrics
+    from agent.peers import Peers
+    from agent.standing import Herald, Standing
     from agent.systemd import Notifier
+    from config.polling import Poll
     from config.report import Report
     from config.schema.settings import Settings
     from config.transaction import Reloader
-    from config.triggers import Poll, Reloads
-
-log = structlog.get_logger("wayout.config")
+    from config.triggers import Reloads
+    from config.watch import Watch
 
 
 class Told:
-    """The reloader as the one worker drives it: every run is told to systemd and to metrics."""
+    """The reloader as the one worker drives it: every run is told to all who watch."""
 
     def __init__(
         self,
         reloader: Reloader,
         notifier: Notifier,
         metrics: Metrics,
+        standing: Standing,
+        herald: Herald,
     ) -> None:
         self._reloader = reloader
         self._notifier = notifier
         self._metrics = metrics
+        self._standing = standing
+        self._herald = herald
 
     async def reload(
         self, trigger: str, *, dry_run: bool = False, allow_removal: bool = False
     ) -> Report:
         """Take what the files say now."""
-        by_hand = trigger != "file" and not dry_run
+        by_hand = trigger not in AUTOMATIC and not dry_run
         if by_hand:
             self._notifier.reloading()
         try:
             report = await self._reloader.reload(
                 trigger, dry_run=dry_run, allow_removal=allow_removal
             )
-            self._metrics.config_reload(trigger, report.result.value)
+            if not dry_run:
+                self._count(report)
+                await self._herald.turned()
             return report
         finally:
             # A missing READY would leave the unit "reloading" for ever.
             if by_hand:
-                self._notifier.ready(self._verdict())
+                self._notifier.reloaded(self._verdict())
+
+    def _count(self, report: Report) -> None:
+        self._metrics.config_reload(report.trigger, report.result.value)
+        for phase, seconds in report.seconds.items():
+            self._metrics.config_applied(phase, seconds)
+        self._standing.tell()
 
     def _verdict(self) -> str:
         last = self._reloader.last
         line = f"generation {self._reloader.generation}, {last.result.value}"
         if last.problems:
             return f"{line}: {last.problems[0]}"
-        waiting = len(self._reloader.pending_restart)
-        return f"{line}, {waiting} changes wait for a restart" if waiting else line
+        waiting = [each.path for each in self._reloader.pending_restart]
+        return f"{line}, a restart is pending for {', '.join(waiting)}" if waiting else line
 
 
 class Reloading:
@@ -71,13 +84,17 @@ class Reloading:
         self,
         reloader: Reloader,
         reloads: Reloads,
-        poll: Poll,
+        eyes: tuple[Poll, Watch],
+        standing: Standing,
+        words: tuple[Herald, Peers],
         derived: Callable[[Settings], list[Document]],
     ) -> None:
         self._reloader = reloader
         self._derived = derived
         self._reloads = reloads
-        self._poll = poll
+        self._poll, self._watch = eyes
+        self._standing = standing
+        self._herald, self._peers = words
 
     def poke(self, trigger: str) -> None:
         """Ask and go on."""
@@ -114,17 +131,42 @@ class Reloading:
             "last_reload": reloader.last.summary(),
         }
 
+    @property
+    def trouble(self) -> list[str]:
+        """Why this daemon should not be called ready on account of its configuration."""
+        return ["config_inconsistent"] if self._reloader.attempts.inconsistent else []
+
     def status(self) -> Document:
         """`config status`."""
-        return self._reloader.status()
+        said: Document = {"watch": self._watch.mode, "auto_reload": self._poll.automatic}
+        return {**self._reloader.status(), **said}
 
     def show(self, *, which: str, origin: bool, changed_only: bool) -> Document:
         """`config show`, with what `auto` and formulas come to now."""
         shown = self._reloader.show(which=which, origin=origin, changed_only=changed_only)
         return {**shown, "derived": [*self._derived(self._reloader.settings)]}
 
+    def drift(self) -> Document:
+        """`config drift`."""
+        found = self._standing.drift()
+        if found is None:
+            raise DeskError("the daemon is still starting: ask again in a moment")
+        return found
+
+    async def peer(self, name: str) -> Document:
+        """`config show --peer`."""
+        return await self._peers.config(name)
+
     async def run(self) -> None:
-        """A part: the worker and the poll."""
+        """A part: the worker, the poll, and the kernel's word."""
         async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._herald.turned(), name="config told")
             tasks.create_task(self._reloads.run(), name="reloads")
             tasks.create_task(self._poll.run(), name="poll")
+            tasks.create_task(self._watch.run(), name="watch")
+
+
+def pace_of(reloader: Reloader) -> Pace:
+    """How the worker goes about it under the settings of this moment."""
+    section = reloader.settings.config
+    return Pace(section.debounce, section.debounce_max, reloader.rest)

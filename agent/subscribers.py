@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, cast
 
 from agent import facts, logs, security, wiring
 from agent.health import board
-from agent.inputs import SettingsChanged
+from agent.standing import announcement
 from config.subscribers import RefusalError
 from gossip.admission import Admission
 
@@ -24,6 +25,11 @@ if TYPE_CHECKING:
     from config.transaction import Reloader
     from gossip.node import Node
     from gossip.wire.packet import Envelope
+
+LOOK = 0.1
+"""Seconds between two looks for an answer."""
+ECHO = 0.25
+"""Seconds after a change in which an answer may still be one to a question from before."""
 
 EVERYTHING = frozenset(
     {
@@ -64,11 +70,12 @@ def configure_logs(settings: Settings) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Turn:
-    """From one set of keys to another."""
+    """From one set of keys to another; `company` tells whether there was a peer before."""
 
     update: Update
     envelope: Envelope
     before: Envelope
+    company: bool
 
 
 class Gossip:
@@ -78,28 +85,66 @@ class Gossip:
     sections = frozenset({"gossip"})
     rebinds: frozenset[str] = frozenset()
 
-    def __init__(self, node: Node, seeds: Seeds, clock: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        node: Node,
+        seeds: Seeds,
+        clock: Callable[[], float],
+        answered: Callable[[], float] = lambda: math.inf,
+    ) -> None:
         self._node = node
         self._seeds = seeds
         self._clock = clock
+        self._answered = answered
+        self._former: _Turn | None = None
 
     async def prepare(self, update: Update) -> object:
         """Read the keys; OSError or ValueError when the keyring is no good."""
-        new = await asyncio.to_thread(security.envelope, update.new)
-        return _Turn(update, new, self._node.machine.envelope)
+        former, machine = self._former, self._node.machine
+        if former is not None and update.new is former.update.old:
+            # On the way back: the file may hold the very keys that turned out wrong.
+            new = former.before
+        else:
+            new = await asyncio.to_thread(security.envelope, update.new)
+        mine = update.new.node.name
+        company = any(each.health.present and each.name != mine for each in machine.members())
+        return _Turn(update, new, machine.envelope, company)
 
     def commit(self, token: object) -> None:
         """Timers are armed anew; membership and incarnation stay."""
         turn = cast("_Turn", token)
+        self._former = turn
         self._use(turn.update.new, turn.envelope)
 
     def rollback(self, token: object) -> None:
         """As before."""
         turn = cast("_Turn", token)
+        self._former = None
         self._use(turn.update.old, turn.before)
 
     async def finalize(self, token: object) -> None:
         """Nothing is left over."""
+
+    async def confirm(self, token: object) -> None:
+        """Return when any peer has answered under the new settings, if there was one before.
+
+        Both directions are proved by that: our ping was read there, and its answer here.
+        """
+        turn = cast("_Turn", token)
+        patience = turn.update.new.config.confirm_timeout
+        if not turn.company or not patience:
+            return
+        began = self._clock()
+        while self._clock() < began + patience:
+            self._node.perform(self._node.machine.burst(self._clock()))
+            await asyncio.sleep(LOOK)
+            if self._answered() > began + ECHO:
+                return
+        raise RefusalError(
+            f"no peer has answered for {patience:g} s since gossip was changed, and there was one "
+            "before: everything is as it was; look at gossip.encryption, gossip.keyring_file and "
+            "gossip.allowed_cidrs on all nodes"
+        )
 
     def _use(self, settings: Settings, envelope: Envelope) -> None:
         now = self._clock()
@@ -169,11 +214,7 @@ class Worldly:
 
     async def finalize(self, token: object) -> None:  # noqa: ARG002 - the same for all
         """Tell the controller."""
-        reloader = self._reloader
-        sums = reloader.digests
-        self._mailbox.put(
-            SettingsChanged(reloader.settings, reloader.generation, sums.cluster, sums.node)
-        )
+        self._mailbox.put(announcement(self._reloader))
 
 
 MOST_REASONS = ("not_eligible", "draining", "isolated")

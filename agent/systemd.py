@@ -59,12 +59,17 @@ class Notifier:
         return cls(address, max(int(allowed) / 1_000_000 * SHARE, SHORTEST))
 
     def ready(self, status: str) -> None:
-        """Start-up or a reload is over."""
+        """Start-up is over."""
         self._started = True
         self._send("READY=1", _status(status))
 
+    def reloaded(self, status: str) -> None:
+        """A reload is over; before the start is, that says nothing of readiness."""
+        if self._started:
+            self._send("READY=1", _status(status))
+
     def reloading(self, status: str = "reloading") -> None:
-        """A reload begins; `ready` must follow in any case, or the unit says so for ever.
+        """A reload begins; `reloaded` must follow in any case, or the unit says so for ever.
 
         Both fields go in one datagram: a stamp that comes later makes `systemctl reload` hang.
         """

@@ -180,6 +180,14 @@ async def _config_status(desk: Desk, _: Arguments) -> Document:
     return desk.config_status()
 
 
+async def _config_drift(desk: Desk, _: Arguments) -> Document:
+    return desk.config_drift()
+
+
+async def _config_peer(desk: Desk, given: Arguments) -> Document:
+    return await desk.config_peer(given.text("name"))
+
+
 async def _keyring_list(desk: Desk, _: Arguments) -> Document:
     return await desk.keyring_list()
 
@@ -220,6 +228,8 @@ VERBS: Mapping[str, Verb] = {
     ),
     "config_show": Verb(_config_show, frozenset({"which", "origin", "changed_only"})),
     "config_status": Verb(_config_status),
+    "config_drift": Verb(_config_drift),
+    "config_peer": Verb(_config_peer, frozenset({"name"})),
     "keyring_list": Verb(_keyring_list),
     "keyring_change": Verb(
         _keyring_change, frozenset({"operation", "key", "node", "force"}), changes=True

@@ -157,6 +157,7 @@ def own_facts(world: World, reasons: Sequence[str]) -> Facts:
         generation=world.generation,
         cluster_digest=world.cluster_digest,
         node_digest=world.node_digest,
+        config=world.config_state,
         reasons=tuple(reasons),
         weight=node.weight,
         capacity=node.max_addresses or None,

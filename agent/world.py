@@ -64,6 +64,7 @@ class World:
     generation: int = 1
     cluster_digest: str = ""
     node_digest: str = ""
+    config_state: frozenset[str] = frozenset()
     members: Mapping[str, Member] = field(default_factory=dict)
     silent: frozenset[str] = frozenset()
     lost: Mapping[str, float] = field(default_factory=dict)
@@ -102,6 +103,7 @@ def fold(world: World, item: Input, now: float) -> World:
                 generation=item.generation,
                 cluster_digest=item.cluster_digest,
                 node_digest=item.node_digest,
+                config_state=item.state,
             )
         case DrainWished() | RestartPrepared() | StopWished():
             return _wished(world, item)

@@ -37,13 +37,14 @@ class Change:
     old: Plain | Absent
     new: Plain | Absent
     option: Option
+    content: bool = False
 
     @property
     def kind(self) -> str:
         """`added`, `removed`, `changed`, or `content`: the value is the same, its file is not."""
         if self.old is ABSENT:
             return "added"
-        if _same(self.old, self.new, self.path):
+        if self.content:
             return "content"
         return "removed" if self.new is ABSENT else "changed"
 
@@ -105,17 +106,6 @@ def diff(old: Leaves, new: Leaves) -> tuple[Change, ...]:
         entry = entry_of(path)
         assert entry is not None
         found.append(Change(path, before, after, entry.option))
-    return tuple(found)
-
-
-def refilled(old: Leaves, new: Leaves, paths: Iterable[tuple[str, ...]]) -> tuple[Change, ...]:
-    """Changes of options that name the same file as before, which says something else now."""
-    found = []
-    for path in sorted(paths):
-        value = new.get(path, ABSENT)
-        entry = entry_of(path)
-        if entry is not None and _same(old.get(path, ABSENT), value, path):
-            found.append(Change(path, value, value, entry.option))
     return tuple(found)
 
 

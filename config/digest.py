@@ -12,13 +12,16 @@ from config.schema.option import Scope
 from config.schema.table import OPTIONS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from config.schema.settings import Settings
+    from config.secrets import Secret
     from config.tree import Plain
 
 LENGTH = 16
 """Hexadecimal digits: 64 bits."""
+
+KEYRING = ("gossip", "keyring_file")
 
 _LOCAL = frozenset(
     path[:2] for path, each in OPTIONS.items() if each.option.scope is not Scope.CLUSTER
@@ -35,13 +38,20 @@ class Digests:
     content: str
 
 
-def digests(settings: Settings, content: str) -> Digests:
+def digests(settings: Settings, content: str, secrets: Sequence[Secret] = ()) -> Digests:
     """Over values, not bytes: neither formatting nor the order of keys shows.
 
-    Defaults do not count, so that a version with one more option still agrees with the last.
+    Defaults do not count, so that a version with one more option still agrees with the last. Which
+    gossip keys there are counts, wherever they lie, so that a rotation that stopped half-way shows.
     """
     whole = {key: ordered(value) for key, value in stated(settings).items()}
-    return Digests(_digest(_shared(whole)), _digest(whole), content)
+    keys: dict[str, Plain] = {
+        "keys": [*sorted(key for each in secrets if each.path == KEYRING for key in each.keys)]
+    }
+    shared = _shared(whole)
+    if keys["keys"]:
+        shared, whole = {**shared, **keys}, {**whole, **keys}
+    return Digests(_digest(shared), _digest(whole), content)
 
 
 def _shared(values: Mapping[str, Plain]) -> dict[str, Plain]:

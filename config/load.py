@@ -9,11 +9,13 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from config.digest import digests
 from config.documents import Text
 from config.overrides import environment, flags
 from config.parse import Judged, Loaded, Reader, Surroundings, parse
 from config.problems import ConfigError
 from config.schema.agent import ConfigSection
+from config.secrets import secrets_of
 from config.source import Snapshot, read
 from config.tree import Leaf, Node, at, merge
 from config.yaml import parse as parse_yaml
@@ -59,7 +61,7 @@ class Source:
             snapshot, text = self.snapshot(), self.remote()
             content = _content(snapshot, text)
             around = replace(self.around, seen_as=seen_as, remote=text)
-            return Attempt(content, parse(snapshot.files, around, content))
+            return Attempt(content, _with_secrets(parse(snapshot.files, around, content)))
         except ConfigError as error:
             return Attempt(content, error)
 
@@ -80,6 +82,14 @@ def _content(snapshot: Snapshot, text: Text | None) -> str:
     if text is None:
         return snapshot.content
     return sha256(f"{snapshot.content}\0{text.name}\0".encode() + text.data).hexdigest()
+
+
+def _with_secrets(loaded: Loaded) -> Loaded:
+    found = secrets_of(loaded.settings)
+    if not found:
+        return loaded
+    sums = digests(loaded.settings, loaded.digests.content, found)
+    return replace(loaded, secrets=found, digests=sums)
 
 
 def load(

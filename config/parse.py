@@ -24,6 +24,7 @@ from config.yaml import parse as parse_yaml
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from config.secrets import Secret
     from config.tree import Plain
 
 _NAME = ("node", "name")
@@ -50,12 +51,13 @@ class Surroundings:
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """Valid settings of one node, and where they come from."""
+    """Valid settings of one node, where they come from, and the secret files that they name."""
 
     settings: Settings
     provenance: Provenance
     digests: Digests
     warnings: tuple[Problem, ...]
+    secrets: tuple[Secret, ...] = ()
 
     @property
     def leaves(self) -> Leaves:

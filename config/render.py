@@ -49,6 +49,11 @@ def text(
     return "\n".join(_lines(values, (), note)) + "\n"
 
 
+def text_of(values: Mapping[str, Plain]) -> str:
+    """YAML of a document that came from elsewhere, such as that of a peer."""
+    return "\n".join(_lines(values, (), lambda _path: "")) + "\n"
+
+
 def _origin(provenance: Provenance, waiting: Collection[str]) -> Callable[[Path], str]:
     def note(path: Path) -> str:
         if dotted(path) in waiting:

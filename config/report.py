@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING
 
@@ -37,6 +38,7 @@ class Report:
     """The verdict on one candidate. `at` is an RFC 3339 time.
 
     `inconsistent`: a roll-back failed as well; only a restart makes things certain again.
+    `seconds`: how long each phase took.
     """
 
     result: Result
@@ -49,6 +51,7 @@ class Report:
     pending_restart: tuple[Pending, ...] = ()
     dry_run: bool = False
     inconsistent: bool = False
+    seconds: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def good(self) -> bool:

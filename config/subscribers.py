@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from config.changes import Change
     from config.schema.settings import Settings
-
-PREPARE_PATIENCE = 10.0
-"""Seconds for all preparations together."""
 
 FINALIZE_PATIENCE = 10.0
 
@@ -69,6 +66,15 @@ class Subscriber(Protocol):
         ...
 
 
+@runtime_checkable
+class Confirming(Protocol):
+    """A part whose new settings can turn out wrong only once they are in force."""
+
+    async def confirm(self, token: object) -> None:
+        """Return as soon as they have proved right; RefusalError when they have not in time."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Fault:
     """A part that failed, and the step in which it did."""
@@ -95,7 +101,7 @@ class Changeover:
         """Ask everybody; if one refuses, those who had agreed are told to forget it."""
         name, ready = "", False
         try:
-            async with asyncio.timeout(PREPARE_PATIENCE):
+            async with asyncio.timeout(self._update.old.config.prepare_timeout):
                 for each in self._concerned:
                     name = each.name
                     self._prepared.append((each, await each.prepare(self._update)))
@@ -131,6 +137,17 @@ class Changeover:
             except EXPECTED as error:
                 self.failed_rollbacks.append(Fault(each.name, "roll it back", reason_of(error)))
         self._prepared = []
+
+    async def confirm(self) -> Fault | None:
+        """Wait for whoever can tell whether it was right; the first who says no ends it."""
+        for each, token in self._prepared:
+            if not isinstance(each, Confirming):
+                continue
+            try:
+                await each.confirm(token)
+            except EXPECTED as error:
+                return Fault(each.name, "confirm it", reason_of(error))
+        return None
 
     async def finalize(self) -> list[Fault]:
         """Best effort: the new settings are in force whatever happens here."""

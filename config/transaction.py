@@ -8,62 +8,78 @@ from __future__ import annotations
 
 import asyncio
 import time
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import structlog
-from pydantic import ValidationError
 
-from config import rules
-from config.changes import Change, Pending, Split, apply, diff, refilled, split
-from config.digest import Digests, digests
-from config.guard import guarded
-from config.leaves import built, leaves_of
-from config.load import Source, nowhere, surroundings
-from config.parse import Loaded
+from config.attempts import Attempts, failed_layers, stamp
+from config.judgement import Candidate, Judgement, Terms, judge
+from config.load import Attempt, Source, surroundings
 from config.problems import ConfigError, Problem, dotted, lines
 from config.render import document, text
 from config.report import Report, Result
-from config.subscribers import Changeover, Subscriber, Update
+from config.secrets import content_of, secrets_of
+from config.subscribers import Changeover, Fault, Subscriber, Update
 from config.tree import Mark
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
-    Outside = Callable[["Settings"], Mapping[tuple[str, ...], str]]
-
+    from config.changes import Pending
+    from config.digest import Digests
     from config.documents import Text
-    from config.layers import Provenance
+    from config.judgement import Outside
+    from config.parse import Loaded
     from config.schema.settings import Settings
+    from config.secrets import Secret
     from config.tree import Plain
 
 READ_PATIENCE = 30.0
-_EVENTS = {each: f"config.{each.value}" for each in Result}
+SECOND_LOOK = 1.0
+"""A file that was changed a moment ago and makes no sense may be half written: look again then."""
+AUTOMATIC = frozenset({"file"})
+"""Triggers behind which nobody waits for an answer."""
 log = structlog.get_logger("wayout.config")
 
 
 @dataclass(frozen=True, slots=True)
-class _Candidate:
-    """Valid settings on their way in: what would run, its digests, and what would wait."""
+class _Standing:
+    """What a roll-back goes back to, as one value."""
 
-    loaded: Loaded
-    settings: Settings
-    digests: Digests
-    split: Split
+    running: Loaded
+    configured: Loaded
+    pending: tuple[Pending, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class _Judgement:
-    """The verdict before any part is asked; `content` is that of the files."""
+class _Stopwatch:
+    """Seconds of each phase of one run."""
 
-    content: str
-    outcome: _Candidate | ConfigError
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+        self._since = time.monotonic()
+
+    def lap(self, phase: str) -> None:
+        """What was done since the last lap was `phase`."""
+        now = time.monotonic()
+        self.seconds[phase] = self.seconds.get(phase, 0.0) + now - self._since
+        self._since = now
+
+
+@dataclass(slots=True)
+class _Run:
+    """One run under way."""
+
+    report: Report
+    watch: _Stopwatch = field(default_factory=_Stopwatch)
 
 
 class Reloader:
-    """Owner of the settings in force. Everything but `reload` is immediate."""
+    """Owner of the settings in force. Everything but `reload` is immediate.
+
+    `refused` is what came of the files at start, when `loaded` stands in for them.
+    """
 
     def __init__(
         self,
@@ -72,39 +88,59 @@ class Reloader:
         *,
         environ: Mapping[str, str] | None = None,
         overrides: Sequence[str] = (),
-        remote: Callable[[], Text | None] = nowhere,
         clock: Callable[[], float] = time.time,
+        refused: Attempt | None = None,
     ) -> None:
-        around = surroundings(environ=environ, overrides=overrides)
-        self._source = Source(Path(path), around, remote)
+        self._source = Source(Path(path), surroundings(environ=environ, overrides=overrides))
         self._clock = clock
         self._lock = asyncio.Lock()
         self._subscribers: list[Subscriber] = []
-        self._outside: list[Outside] = []
-        self._running = loaded
-        self._configured = loaded
-        self._pending: tuple[Pending, ...] = ()
-        self._content = loaded.digests.content
+        self._outside: Outside | None = None
+        self._now = _Standing(loaded, loaded)
+        self._attempted = loaded.settings
+        self._known = loaded.secrets
         self.generation = 1
-        self.attempted = loaded.digests.content
-        self.last = Report(
-            Result.APPLIED, "start", _stamp(clock()), self.generation, warnings=loaded.warnings
-        )
+        first = Report(Result.APPLIED, "start", stamp(clock()), 1, warnings=loaded.warnings)
+        content = loaded.digests.content
+        if refused is not None and isinstance(refused.outcome, ConfigError):
+            first = replace(first, result=Result.REJECTED, problems=refused.outcome.problems)
+            content = refused.content
+        self._content = content = content + content_of(loaded.secrets)
+        self.attempts = Attempts(content, first, clock())
+
+    def listen(self, remote: Callable[[], Text | None]) -> None:
+        """From the next run on a layer that comes from elsewhere (an annotation) counts, too."""
+        self._source = replace(self._source, remote=remote)
 
     @property
     def settings(self) -> Settings:
         """What runs: the configured settings, except what waits for a restart."""
-        return self._running.settings
+        return self._now.running.settings
 
     @property
     def digests(self) -> Digests:
         """Digests of what runs."""
-        return self._running.digests
+        return self._now.running.digests
+
+    @property
+    def secrets(self) -> tuple[Secret, ...]:
+        """The secret files that what runs refers to."""
+        return self._now.running.secrets
 
     @property
     def pending_restart(self) -> tuple[Pending, ...]:
         """What the files say and only a restart brings about."""
-        return self._pending
+        return self._now.pending
+
+    @property
+    def last(self) -> Report:
+        """What came of the last run."""
+        return self.attempts.last
+
+    @property
+    def attempted(self) -> str:
+        """The content that was tried last, whatever came of it."""
+        return self.attempts.content
 
     @property
     def stale(self) -> bool:
@@ -114,207 +150,219 @@ class Reloader:
     @property
     def file_differs(self) -> bool:
         """Whether the files, when last looked at, were others than those in force."""
-        return self._content != self._configured.digests.content
+        configured = self._now.configured
+        return self._content != configured.digests.content + content_of(configured.secrets)
+
+    @property
+    def rest(self) -> float:
+        """Seconds between two runs that nobody asked for; more of them while writers quarrel."""
+        shortest = self.settings.config.min_reload_interval
+        return self.attempts.flips.rest(shortest, self._clock())
+
+    @property
+    def path(self) -> Path:
+        """The main file."""
+        return self._source.path
+
+    @property
+    def warnings(self) -> tuple[Problem, ...]:
+        """What is doubtful about the configured settings."""
+        return self._now.configured.warnings
+
+    @property
+    def failed_layers(self) -> frozenset[str]:
+        """Ranks of the layers in which the last attempt found problems."""
+        if self.last.good:
+            return frozenset()
+        layers = [
+            (each.name, each.rank.name.lower()) for each in self._now.running.provenance.layers
+        ]
+        return failed_layers(self.last.problems, str(self._source.path), layers)
+
+    @property
+    def ranks(self) -> tuple[str, ...]:
+        """Kinds of layers that the configured settings come from."""
+        layers = self._now.configured.provenance.layers
+        return tuple(dict.fromkeys(each.rank.name.lower() for each in layers))
 
     def subscribe(self, subscriber: Subscriber) -> None:
         """From now on, and in the order of subscription."""
         self._subscribers.append(subscriber)
 
     def attach(self, outside: Outside) -> None:
-        """Files that options name and a part reads, such as keys.
+        """Who knows better what runs of the files that options name, such as keys.
 
-        For each option whose file says something else than what runs, `outside` gives a digest
-        of it: that is a change of the option, though its value is the same. Called in a thread.
+        `outside(settings)` names the options whose file says something else than what runs: a
+        file that was changed together with what runs is no change. Called in a thread.
         """
-        self._outside.append(outside)
+        self._outside = outside
 
     async def look(self) -> str:
         """The digest of the files as they are now; empty if they cannot be read."""
         try:
             async with asyncio.timeout(READ_PATIENCE):
-                self._content = await asyncio.to_thread(self._looked)
+                self._content = await asyncio.to_thread(self._look)
         except TimeoutError:
             self._content = ""
         return self._content
+
+    def _look(self) -> str:
+        content = self._source.content()
+        # By the names of the last attempt: so what was refused for a bad key file is known again.
+        found = secrets_of(self._attempted) if content else ()
+        if self._outside is not None and found != self._known:
+            differing, known = self._outside(self._attempted), {s.path: s for s in self._known}
+            found = tuple(s if s.path in differing else known.get(s.path, s) for s in found)
+        return content + content_of(found) if content else ""
 
     async def reload(
         self, trigger: str, *, dry_run: bool = False, allow_removal: bool = False
     ) -> Report:
         """Take what the files say now; one at a time. Raises nothing that an operator can cause."""
         async with self._lock:
+            now = stamp(self._clock())
+            run = _Run(Report(Result.UNCHANGED, trigger, now, self.generation, dry_run=dry_run))
             judged = await self._judged(allow_removal=allow_removal)
-            report = Report(Result.UNCHANGED, trigger, _stamp(self._clock()), self.generation)
-            if isinstance(judged.outcome, ConfigError):
-                problems = judged.outcome.problems
-                report = replace(report, result=Result.REJECTED, problems=problems)
-            else:
-                report = await self._changed_over(judged.outcome, report, dry_run=dry_run)
-            if dry_run:
-                return replace(report, dry_run=True)
-            self._remember(judged.content, report)
+            if isinstance(judged.outcome, ConfigError) and trigger in AUTOMATIC:
+                await asyncio.sleep(SECOND_LOOK)
+                judged = await self._judged(allow_removal=allow_removal)
+            run.watch.lap("read")
+            report = await self._followed(judged, run)
+            if not dry_run:
+                content = self._seen(judged)
+                report = replace(report, seconds=run.watch.seconds)
+                self.attempts.remember(content, report, self._clock())
             return report
 
-    async def _judged(self, *, allow_removal: bool) -> _Judgement:
+    def _seen(self, judged: Judgement) -> str:
+        """What `look` will find for as long as nobody changes anything."""
+        self._attempted = judged.settings or self._attempted
+        if isinstance(judged.outcome, Candidate):
+            self._known = judged.outcome.loaded.secrets
+        else:
+            self._known = secrets_of(self._attempted)
+        self._content = judged.content + content_of(self._known) if judged.content else ""
+        return self._content
+
+    async def _judged(self, *, allow_removal: bool) -> Judgement:
         """In a thread: large files take longer than the loop may be held."""
+        rebinding = frozenset().union(*(each.rebinds for each in self._subscribers))
+        terms = Terms(self._now.running, rebinding, allow_removal, self._outside)
         try:
             async with asyncio.timeout(READ_PATIENCE):
-                return await asyncio.to_thread(self._judge, allow_removal=allow_removal)
+                return await asyncio.to_thread(judge, self._source, terms)
         except TimeoutError:
             where, message = Mark(str(self._source.path)), f"not read within {READ_PATIENCE:g} s"
             problem = Problem(where, "", message, "look at the disk")
-            return _Judgement("", ConfigError((problem,)))
+            return Judgement("", None, ConfigError((problem,)))
 
-    def _looked(self) -> str:
-        content = self._source.content()
-        return _marked(content, self._found_outside(self.settings)) if content else ""
-
-    def _found_outside(self, settings: Settings) -> dict[tuple[str, ...], str]:
-        return {path: told for each in self._outside for path, told in each(settings).items()}
-
-    def _judge(self, *, allow_removal: bool) -> _Judgement:
-        """Read, and say everything that can be said against a candidate."""
-        attempt = self._source.attempt(self.settings.node.name)
-        loaded = attempt.outcome
-        if isinstance(loaded, ConfigError):
-            # As `look` says it, so that it is recognised.
-            found = self._found_outside(self.settings)
-            return _Judgement(_marked(attempt.content, found), loaded)
-        found = self._found_outside(loaded.settings)
-        candidate = self._weighed(loaded, found, allow_removal=allow_removal)
-        return _Judgement(_marked(attempt.content, found), candidate)
-
-    def _weighed(
-        self, loaded: Loaded, outside: Collection[tuple[str, ...]], *, allow_removal: bool
-    ) -> _Candidate | ConfigError:
-        running, wanted = leaves_of(self.settings), leaves_of(loaded.settings)
-        rebinding = frozenset().union(*(each.rebinds for each in self._subscribers))
-        parts = split((*diff(running, wanted), *refilled(running, wanted, outside)), rebinding)
-        if parts.forbidden:
-            return ConfigError(_forbidden(each, loaded.provenance) for each in parts.forbidden)
-        settings = self._mixed(loaded, parts) if parts.waiting else loaded.settings
-        if isinstance(settings, ConfigError):
-            return settings
-        refusal = guarded(self.settings, settings, loaded.provenance)
-        if refusal is not None and not allow_removal:
-            return ConfigError((refusal,))
-        content = loaded.digests.content
-        sums = digests(settings, content) if parts.waiting else loaded.digests
-        return _Candidate(loaded, settings, sums, parts)
-
-    def _mixed(self, loaded: Loaded, parts: Split) -> Settings | ConfigError:
-        """What runs until the restart: the new settings with the old ones where they wait."""
-        mixed = apply(leaves_of(self.settings), parts.live)
-        try:
-            settings = built(mixed)
-        except ValidationError as error:
-            where = Mark(str(self._source.path))
-            problems = [Problem(where, "", str(each["msg"])) for each in error.errors()]
-        else:
-            problems, _ = rules.check(settings, loaded.provenance)
-            if not problems:
-                return settings
-        hint = "restart instead, or change the options that need a restart by themselves"
-        return ConfigError(replace(each, hint=hint) for each in problems)
-
-    async def _changed_over(
-        self, candidate: _Candidate, report: Report, *, dry_run: bool
-    ) -> Report:
-        live = candidate.split.live
-        report = replace(
-            report,
+    async def _followed(self, judged: Judgement, run: _Run) -> Report:
+        """What follows from a verdict."""
+        candidate, dry_run = judged.outcome, run.report.dry_run
+        if isinstance(candidate, ConfigError):
+            return replace(run.report, result=Result.REJECTED, problems=candidate.problems)
+        live = candidate.live
+        run.report = replace(
+            run.report,
             warnings=candidate.loaded.warnings,
             changes=(*live, *candidate.split.waiting),
             pending_restart=candidate.split.pending,
         )
         if dry_run:
-            return replace(report, result=Result.APPLIED if live else Result.UNCHANGED)
+            return replace(run.report, result=Result.APPLIED if live else Result.UNCHANGED)
         if live:
-            return await self._transaction(candidate, report)
+            return await self._transaction(candidate, run)
         self._adopt(candidate)
-        return report
+        return run.report
 
-    async def _transaction(self, candidate: _Candidate, report: Report) -> Report:
-        update = Update(self.settings, candidate.settings, candidate.split.live)
+    async def _transaction(self, candidate: Candidate, run: _Run) -> Report:
+        before = self._now
+        update = Update(self.settings, candidate.settings, candidate.live)
         changeover = Changeover(self._subscribers, update)
         fault = await changeover.prepare()
+        run.watch.lap("prepare")
         result = Result.REJECTED
         if fault is None:
             # From here to the new generation there is no await: nobody sees half of it.
             fault = changeover.commit()
             result = Result.ROLLED_BACK
         if fault is not None:
-            faults = [fault, *changeover.failed_rollbacks]
-            where = candidate.loaded.provenance.tree.mark
-            problems = tuple(Problem(where, "", str(each)) for each in faults)
-            inconsistent = bool(changeover.failed_rollbacks)
-            # What waits for a restart belongs to a candidate that was not taken.
-            kept = replace(report, pending_restart=self._pending, inconsistent=inconsistent)
-            return replace(kept, result=result, problems=problems)
+            return self._failed(run, result, [fault, *changeover.failed_rollbacks])
         self.generation += 1
         self._adopt(candidate)
+        run.watch.lap("commit")
+        await self._finalized(changeover)
+        run.watch.lap("finalize")
+        fault = await changeover.confirm()
+        run.watch.lap("confirm")
+        if fault is not None:
+            return await self._undone(before, update, run, fault)
+        return replace(run.report, result=Result.APPLIED, generation=self.generation)
+
+    def _failed(self, run: _Run, result: Result, faults: Sequence[Fault]) -> Report:
+        """Everybody is as before, unless a roll-back failed as well (all faults but the first)."""
+        where = Mark(str(self._source.path))
+        problems = tuple(Problem(where, "", str(each)) for each in faults)
+        # What waits for a restart belongs to a candidate that was not taken.
+        return replace(
+            run.report,
+            result=result,
+            problems=problems,
+            generation=self.generation,
+            pending_restart=self._now.pending,
+            inconsistent=len(faults) > 1,
+        )
+
+    async def _undone(self, before: _Standing, update: Update, run: _Run, fault: Fault) -> Report:
+        """The way back is a changeover like any other, with the sides exchanged."""
+        back = Update(update.new, update.old, update.changes)
+        changeover = Changeover(self._subscribers, back)
+        faults = [fault]
+        failure = await changeover.prepare() or changeover.commit()
+        if failure is not None:
+            faults += [failure, *changeover.failed_rollbacks]
+        else:
+            self.generation += 1
+            self._now = before
+            await self._finalized(changeover)
+        return self._failed(run, Result.ROLLED_BACK, faults)
+
+    async def _finalized(self, changeover: Changeover) -> None:
         for each in await changeover.finalize():
             log.warning("config.finish_failed", part=each.subscriber, reason=each.reason)
-        return replace(report, result=Result.APPLIED, generation=self.generation)
 
-    def _adopt(self, candidate: _Candidate) -> None:
+    def _adopt(self, candidate: Candidate) -> None:
         """Level with the files: what runs, what is configured, and what waits, computed anew."""
         settings, sums = candidate.settings, candidate.digests
-        self._running = replace(candidate.loaded, settings=settings, digests=sums)
-        self._configured = candidate.loaded
-        self._pending = candidate.split.pending
-
-    def _remember(self, content: str, report: Report) -> None:
-        repeated = content == self.attempted and not report.good and not self.last.good
-        # What was taken over no longer differs from what runs, wherever it was read.
-        self.attempted = self._configured.digests.content if report.good else content
-        self._content = self.attempted
-        self.last = report
-        if report.good:
-            log.info(_EVENTS[report.result], generation=report.generation, trigger=report.trigger)
-            for each in report.pending_restart:
-                log.warning("config.pending_restart", path=each.path, reason=each.reason)
-        elif not repeated:
-            log.error(_EVENTS[report.result], errors=lines(report.problems))
+        running = replace(candidate.loaded, settings=settings, digests=sums)
+        self._now = _Standing(running, candidate.loaded, candidate.split.pending)
 
     def status(self) -> dict[str, Plain]:
         """The part `config` of `status --json`, and a little more."""
+        failed = self.attempts.failed
         return {
             "generation": self.generation,
             "digest": self.digests.cluster,
             "node_digest": self.digests.node,
             "stale": self.stale,
             "file_differs": self.file_differs,
-            "pending_restart": [each.to_plain() for each in self._pending],
+            "pending_restart": [each.to_plain() for each in self._now.pending],
             "last_reload": self.last.summary(),
+            "last_error": None if failed is None else failed.summary(),
+            "inconsistent": self.attempts.inconsistent,
+            "secrets": {dotted(each.path): str(each) for each in self._now.running.secrets},
             "path": str(self._source.path),
-            "layers": [each.name for each in self._running.provenance.layers],
-            "warnings": [*lines(self._configured.warnings)],
+            "layers": [each.name for each in self._now.running.provenance.layers],
+            "warnings": [*lines(self.warnings)],
         }
 
     def show(
         self, *, which: str = "running", origin: bool = False, changed_only: bool = False
     ) -> dict[str, Plain]:
         """The settings that run or are configured: nested like the file, and as YAML."""
-        chosen = self._configured if which == "configured" else self._running
+        chosen = self._now.configured if which == "configured" else self._now.running
         origins = chosen.provenance if origin else None
-        waiting = [each.path for each in self._pending] if chosen is self._running else []
+        waiting = [each.path for each in self._now.pending] if chosen is self._now.running else []
         yaml = text(chosen.settings, origins=origins, waiting=waiting, changed_only=changed_only)
         values = document(chosen.settings, changed_only=changed_only)
         return {"which": which, "settings": values, "yaml": yaml}
-
-
-def _marked(content: str, outside: Mapping[tuple[str, ...], str]) -> str:
-    """The digest of the sources together with what differs in files that they name."""
-    return "".join([content, *(f"+{outside[path]}" for path in sorted(outside))])
-
-
-def _forbidden(change: Change, provenance: Provenance) -> Problem:
-    row = change.to_plain()
-    message = f"cannot change from {row['old']!r} to {row['new']!r} while the cluster runs"
-    hint = f"put it back, or stop all nodes first ({change.option.restart_reason})"
-    return Problem(provenance.mark(change.path), dotted(change.path), message, hint, "immutable")
-
-
-def _stamp(now: float) -> str:
-    when = datetime.fromtimestamp(now, UTC)
-    return when.isoformat(timespec="milliseconds").replace("+00:00", "Z")

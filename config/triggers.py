@@ -1,4 +1,4 @@
-"""What asks for a reload: a signal, the socket, a changed file; all feed one worker.
+"""The one worker behind all that asks for a reload: a signal, the socket, a changed file.
 
 A request that comes while a run is under way waits for the next one, since the run may have
 read the files before the operator wrote them.
@@ -7,25 +7,30 @@ read the files before the operator wrote them.
 from __future__ import annotations
 
 import asyncio
+import math
 from dataclasses import dataclass, field
-from random import Random
 from typing import TYPE_CHECKING, Protocol
 
-import structlog
-
-from config.schema.agent import AutoReload
+from config.transaction import AUTOMATIC
 
 if TYPE_CHECKING:
-    from config.report import Report
-    from config.transaction import Reloader
+    from collections.abc import Callable
 
-QUIET = 0.25
-"""A run begins when nobody has asked for this long …"""
-LONGEST = 2.0
-"""… and at the latest this long after the first who did."""
-JITTER = 0.1
+    from config.report import Report
+
 WISHES_MAX = 64
-log = structlog.get_logger("wayout.config")
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """A run begins when nobody has asked for `quiet`, and at most `longest` after the first did.
+
+    Those that nobody asked for are `rest` apart. Seconds.
+    """
+
+    quiet: float = 0.25
+    longest: float = 2.0
+    rest: float = 5.0
 
 
 class Reloading(Protocol):
@@ -56,15 +61,21 @@ class _Batch:
     triggers: list[str] = field(default_factory=list)
     wishes: list[_Wish] = field(default_factory=list)
 
+    @property
+    def automatic(self) -> bool:
+        """Whether nobody waits for it."""
+        return not self.wishes and AUTOMATIC.issuperset(self.triggers)
+
 
 class Reloads:
     """The one worker."""
 
-    def __init__(self, reloader: Reloading, *, quiet: float = QUIET) -> None:
+    def __init__(self, reloader: Reloading, *, pace: Callable[[], Pace] = Pace) -> None:
         self._reloader = reloader
-        self._quiet = quiet
+        self._pace = pace
         self._batch = _Batch()
         self._asked = asyncio.Event()
+        self._ended = -math.inf
 
     def poke(self, trigger: str) -> None:
         """Ask and go on, from a signal handler for example; many pokes are one run."""
@@ -94,6 +105,7 @@ class Reloads:
             while True:
                 await self._asked.wait()
                 await self._settled()
+                await self._rested()
                 await self._serve(self._take())
         finally:
             _abandon(self._batch)
@@ -106,19 +118,33 @@ class Reloads:
     async def _settled(self) -> None:
         """Wait for quiet, but not for ever."""
         loop = asyncio.get_running_loop()
-        latest = loop.time() + LONGEST
+        pace = self._pace()
+        latest = loop.time() + pace.longest
         while (now := loop.time()) < latest:
-            self._asked.clear()
-            try:
-                async with asyncio.timeout_at(min(now + self._quiet, latest)):
-                    await self._asked.wait()
-            except TimeoutError:
+            if not await self._asked_by(min(now + pace.quiet, latest)):
                 return
+
+    async def _rested(self) -> None:
+        """Runs that nobody waits for keep a distance; whoever asks meanwhile ends the wait."""
+        until = self._ended + self._pace().rest
+        while self._batch.automatic and asyncio.get_running_loop().time() < until:
+            await self._asked_by(until)
+
+    async def _asked_by(self, moment: float) -> bool:
+        """Whether somebody asks before that moment."""
+        self._asked.clear()
+        try:
+            async with asyncio.timeout_at(moment):
+                await self._asked.wait()
+        except TimeoutError:
+            return False
+        return True
 
     async def _serve(self, batch: _Batch) -> None:
         try:
             await self._run(batch)
         finally:
+            self._ended = asyncio.get_running_loop().time()
             _abandon(batch)
 
     async def _run(self, batch: _Batch) -> None:
@@ -148,47 +174,3 @@ def _abandon(batch: _Batch) -> None:
     """Nobody waits for ever for a worker that has ended; answered wishes do not mind."""
     for each in batch.wishes:
         each.answer.cancel()
-
-
-class Poll:
-    """Looks at the files now and then: their content decides, not their times.
-
-    `auto` says what `config.auto_reload: auto` means here. A content that was refused is not
-    tried again until it changes or somebody asks.
-    """
-
-    def __init__(
-        self, reloader: Reloader, reloads: Reloads, *, auto: bool, rng: Random | None = None
-    ) -> None:
-        self._reloader = reloader
-        self._reloads = reloads
-        self._auto = auto
-        self._rng = rng or Random()  # noqa: S311 - jitter
-        self._told = ""
-
-    async def run(self) -> None:
-        """A part: until cancelled."""
-        while True:
-            interval = self._reloader.settings.config.poll_interval
-            await asyncio.sleep(interval * self._rng.uniform(1 - JITTER, 1 + JITTER))
-            await self.look()
-
-    async def look(self) -> None:
-        """Once."""
-        content = await self._reloader.look()
-        if content in (self._reloader.attempted, self._told):
-            return
-        self._told = content
-        if self._automatic():
-            self._reloads.poke("file")
-        elif self._reloader.file_differs:
-            log.info("config.file_differs", reason="auto_reload is off")
-
-    def _automatic(self) -> bool:
-        match self._reloader.settings.config.auto_reload:
-            case AutoReload.ON:
-                return True
-            case AutoReload.OFF:
-                return False
-            case AutoReload.AUTO:
-                return self._auto

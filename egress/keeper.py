@@ -83,6 +83,8 @@ class Keeper:
         self._not_before = 0.0
         self.lag = 0.0
         """Seconds by which the last renewal began late."""
+        self.restored = 0
+        """How often something was bound that was held: somebody else had removed it."""
 
     def __contains__(self, binding: Binding) -> bool:
         return binding in self._renewals
@@ -106,7 +108,9 @@ class Keeper:
         Give the time before the bind was sent; a later one hides a stall in between. One that is
         held already keeps the older time.
         """
-        new = [each for each in bindings if each not in self._renewals]
+        found = list(bindings)
+        new = [each for each in found if each not in self._renewals]
+        self.restored += len(found) - len(new)
         now = _now()
         self._renewals.hold(new, now if since is None else min(since, now))
         for other in self._others:

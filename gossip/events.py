@@ -130,6 +130,14 @@ class NameConflict:
 
 
 @dataclass(frozen=True, slots=True)
+class ProbeFailed:
+    """A probe of `name` got no answer in time; `kind` is direct, indirect or tcp."""
+
+    name: str
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
 class DatagramsBlocked:
     """`name` answers over TCP but not over UDP: a firewall or a wrong MTU."""
 
@@ -166,6 +174,7 @@ Event = (
     | SyncFailed
     | Contact
     | NameConflict
+    | ProbeFailed
     | DatagramsBlocked
     | ScoreChanged
     | Dropped

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from functools import lru_cache
 from heapq import heapify, heappop, heappush
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, assert_never
 
 from gossip import addressing
 from gossip.events import Dropped, HealthChanged, MetaChanged, NameConflict, Refuted
@@ -80,6 +80,18 @@ class Hearsay:
         place = self._place(claim)
         if place is not None and self._local.roster.get(claim.node) is None:
             self._local.roster.add(Record(claim, place, now))
+
+    def hear(self, claim: Alive | Suspect | Dead, now: float) -> None:
+        """Any word on a member."""
+        match claim:
+            case Alive():
+                self.alive(claim, now)
+            case Suspect():
+                self.suspect(claim, now)
+            case Dead():
+                self.dead(claim, now)
+            case _:
+                assert_never(claim)
 
     def alive(self, claim: Alive, now: float) -> None:
         """A member lives, or is said to."""

@@ -21,6 +21,7 @@ from gossip.local import Local
 from gossip.probe import Prober
 from gossip.pulse import Pulse
 from gossip.relay import Relay
+from gossip.requests import Requests
 from gossip.spread import Spread
 from gossip.sync import Sync, claim
 from gossip.tuning import NEVER
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from gossip.effects import Effects
     from gossip.events import Plain
     from gossip.peer import Address, Identity, Member
+    from gossip.requests import Done
     from gossip.tuning import Tuning
     from gossip.wire.messages import PacketMessage, PeerState, StreamMessage
     from gossip.wire.packet import Envelope
@@ -84,6 +86,8 @@ class Machine:
         self._watch = Watch(local, self._verdicts, self._contact)
         self._pulse = Pulse(local, self._contact, self._watch)
         self._bulletin = Bulletin(local, self._spread)
+        self._requests = Requests(local)
+        self.serve = self._requests.serve
         self._parts = (
             self._relay,
             self._prober,
@@ -210,7 +214,9 @@ class Machine:
                 if node in ("", self._local.name):
                     reply = stream.frame(Ack(seq), self._local.envelope, dialler=False)
             case User(payload):
-                self._user(payload, source, now)
+                reply = self._requests.answer(payload, source)
+                if reply is None:
+                    self._user(payload, source, now)
             case Ack() | Err():
                 self._local.tell(Dropped(source, "unexpected"))
             case _:
@@ -284,6 +290,11 @@ class Machine:
         self._bulletin.send(name, kind, value)
         return self._done(now)
 
+    def request(self, name: str, kind: int, value: Plain, now: float, done: Done) -> Effects:
+        """Ask one wayout member over TCP; `done` gets its answer, None if there is none."""
+        self._requests.begin(name, kind, value, done)
+        return self._done(now)
+
     def leave(self, now: float) -> Effects:
         """Say goodbye; keep answering until `left`."""
         local = self._local
@@ -346,22 +357,11 @@ class Machine:
                 if asker is not None:
                     (asker.acked if isinstance(message, Ack) else asker.nacked)(seq, now)
             case Alive() | Suspect() | Dead():
-                self._claim(message, now)
+                self._hearsay.hear(message, now)
             case User(payload):
                 self._user(payload, source, now)
             case IndirectPing():
                 self._relay.indirect(message, source, now)
-            case _:
-                assert_never(message)
-
-    def _claim(self, message: Alive | Suspect | Dead, now: float) -> None:
-        match message:
-            case Alive():
-                self._hearsay.alive(message, now)
-            case Suspect():
-                self._hearsay.suspect(message, now)
-            case Dead():
-                self._hearsay.dead(message, now)
             case _:
                 assert_never(message)
 

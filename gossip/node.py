@@ -59,7 +59,8 @@ class Node:
     As a library: `await bind()`, run `run()` as a task of a TaskGroup, cancel it, `await close()`.
     `patience` is for conversations that peers begin, in seconds. `awake` is called with the time
     whenever the node is woken, before anything else. `failures` counts what the kernel refused to
-    send or receive, by errno name.
+    send or receive, by errno name. `worst_lag` is how late the loop woke us at most, in seconds;
+    whoever reads it may set it back.
     """
 
     def __init__(
@@ -75,6 +76,7 @@ class Node:
         self.machine = machine
         self.admission = Admission()
         self.failures: Counter[str] = Counter()
+        self.worst_lag = 0.0
         self._hear = hear
         self._awake = awake or _nobody
         self._address = bind
@@ -317,6 +319,7 @@ class Node:
 
     def _advance(self, deadline: float) -> None:
         late = self._clock() - deadline
+        self.worst_lag = max(self.worst_lag, late)
         if late > LATE:
             self._drain()
         # Clock granularity: never hand the machine a time before its own deadline.

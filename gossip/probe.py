@@ -10,7 +10,7 @@ import math
 from typing import TYPE_CHECKING
 
 from gossip import addressing
-from gossip.events import DatagramsBlocked
+from gossip.events import DatagramsBlocked, ProbeFailed
 from gossip.peer import Health
 from gossip.wire import codec
 from gossip.wire.messages import Ack, IndirectPing, Ping, Suspect
@@ -153,6 +153,7 @@ class Prober:
     def _ask_others(self, probe: Round, now: float) -> None:
         local, target = self._local, probe.target
         probe.indirect = True
+        local.tell(ProbeFailed(target.name, "direct"))
         relays = local.roster.sample(
             local.tuning.indirect_checks,
             lambda each: each.health is Health.ALIVE and each is not target,
@@ -183,6 +184,10 @@ class Prober:
             self._hearsay.reached(target.name, now)
             self._note_blocked(target.name)
             return
+        if probe.asked:
+            local.tell(ProbeFailed(target.name, "indirect"))
+        if target.protocol >= TCP_PROTOCOL:
+            local.tell(ProbeFailed(target.name, "tcp"))
         # Who hears nobody at all is alone, and then there is nobody to be wronged either.
         alone = now - local.heard_at > ALONE
         distrust = local.tuning.additions and local.awareness.degraded(now) and not alone

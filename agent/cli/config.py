@@ -11,6 +11,7 @@ from agent.cli.act import Duration
 from agent.cli.asking import ask, complain, json_option, print_json, socket_option
 from agent.cli.config_migrate import migrate
 from agent.cli.config_offline import check, explain, init, schema
+from agent.cli.config_peer import diff_with_peer, drift, show_peer
 from agent.cli.config_words import (
     EXIT_DIFFERS,
     EXIT_OK,
@@ -35,7 +36,7 @@ def config() -> None:
     """Check, show, compare, explain and reload the configuration."""
 
 
-for _command in (check, explain, init, migrate, schema):
+for _command in (check, drift, explain, init, migrate, schema):
     config.add_command(_command)
 
 
@@ -46,6 +47,7 @@ for _command in (check, explain, init, migrate, schema):
 @click.option("--configured", "which", flag_value="configured", help="What the files say.")
 @click.option("--origin", is_flag=True, help="Tell where each value comes from.")
 @click.option("--changed-only", is_flag=True, help="Leave out defaults.")
+@click.option("--peer", metavar="NODE", help="What another member runs, asked through this one.")
 @click.option("--derived", is_flag=True, help="What auto and formulas come to now, and from what.")
 @click.option("--format", "form", type=click.Choice(["yaml", "json"]), default="yaml")
 @json_option
@@ -53,6 +55,7 @@ def show(  # noqa: PLR0913 - one argument for each option
     socket_path: str | None,
     path: str,
     which: str,
+    peer: str | None,
     form: str,
     *,
     origin: bool,
@@ -61,6 +64,11 @@ def show(  # noqa: PLR0913 - one argument for each option
     as_json: bool,
 ) -> None:
     """Print the effective configuration; the YAML is valid input again."""
+    if peer is not None:
+        if which != "running" or origin or changed_only:
+            raise click.UsageError("--peer shows all that the peer runs, without other options")
+        show_peer(socket_path, peer, as_json=as_json or form == "json")
+        return
     if derived:
         _show_derived(socket_path, as_json=as_json or form == "json")
         return
@@ -88,9 +96,20 @@ def show(  # noqa: PLR0913 - one argument for each option
 @config_option
 @click.option("--file", "other", metavar="FILE", help="Compare with this file instead.")
 @click.option("--defaults", is_flag=True, help="Compare with the built-in defaults.")
+@click.option(
+    "--peer",
+    metavar="NODE",
+    help="Compare with what another member runs; only what must agree counts.",
+)
 @json_option
 def diff(
-    socket_path: str | None, path: str, other: str | None, *, defaults: bool, as_json: bool
+    socket_path: str | None,
+    path: str,
+    other: str | None,
+    peer: str | None,
+    *,
+    defaults: bool,
+    as_json: bool,
 ) -> None:
     """Compare what runs with what is configured; exit code 4 if they differ.
 
@@ -99,6 +118,10 @@ def diff(
     from config import changes
     from config.leaves import flat, leaves_of
 
+    if sum((defaults, other is not None, peer is not None)) > 1:
+        raise click.UsageError("--file, --peer and --defaults exclude each other")
+    if peer is not None:
+        sys.exit(diff_with_peer(socket_path, peer, as_json=as_json))
     running = _running(socket_path, path)
     if defaults:
         from config.schema.settings import VERSION, Settings
@@ -184,7 +207,7 @@ def reload(  # noqa: PLR0913 - one argument for each option
 
 @config.command()
 @socket_option
-@click.option("--last-error", is_flag=True, help="Print the errors of the last reload alone.")
+@click.option("--last-error", is_flag=True, help="Print the last refusal alone, if there was one.")
 @json_option
 def status(socket_path: str | None, *, last_error: bool, as_json: bool) -> None:
     """Tell which configuration runs, and whether anything waits or failed."""
@@ -194,7 +217,7 @@ def status(socket_path: str | None, *, last_error: bool, as_json: bool) -> None:
     if as_json:
         print_json(answer)
     elif last_error:
-        tell(errors)
+        tell(_refusal_lines(answer.get("last_error")))
     else:
         tell(_status_lines(answer, last))
         complain("error", errors)
@@ -208,11 +231,26 @@ def _verdict_lines(answer: Mapping[str, Any]) -> Iterator[str]:
     yield from pending_lines(answer)
 
 
+def _refusal_lines(failed: Mapping[str, Any] | None) -> Iterator[str]:
+    """The last refusal, also after a later success."""
+    if failed is None:
+        return
+    yield f"{failed.get('result')} at {failed.get('at')} by {failed.get('trigger')}"
+    yield from failed.get("errors", [])
+
+
 def _status_lines(answer: Mapping[str, Any], last: Mapping[str, Any]) -> Iterator[str]:
     yield f"file         {answer.get('path')}"
     yield f"generation   {answer.get('generation')}"
     yield f"digest       {answer.get('digest')} (node {answer.get('node_digest')})"
     yield f"last reload  {last.get('result')} at {last.get('at')} by {last.get('trigger')}"
+    if "watch" in answer:
+        auto = "taken by themselves" if answer.get("auto_reload") else "taken on request"
+        yield f"files        {auto}, watched by {answer['watch']}"
+    for path, said in (answer.get("secrets") or {}).items():
+        yield f"secret       {path}: {said}"
+    if answer.get("inconsistent"):
+        yield "inconsistent a roll-back failed, only a restart makes things certain again"
     if answer.get("stale"):
         yield "stale        the last attempt was refused, older settings run"
     if answer.get("file_differs"):

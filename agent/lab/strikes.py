@@ -105,6 +105,22 @@ def _cut(only: str) -> Callable[[Cluster, str], object]:
     return lambda cluster, name: faults.cut(cluster, name, only=only)
 
 
+def _differ(cluster: Cluster, name: str) -> float:
+    """The victim's file gives every address to the victim; the others' files do not."""
+    path, kept = cluster.file(name, "yaml"), cluster.file(name, "kept")
+    text = path.read_text()
+    kept.write_text(text)
+    began = time.monotonic()
+    path.write_text(text.replace('"}\n', f'", pin: {name}}}\n'))
+    _ask(cluster, name, "reload")
+    return began
+
+
+def _agree(cluster: Cluster, name: str) -> None:
+    cluster.file(name, "kept").replace(cluster.file(name, "yaml"))
+    _ask(cluster, name, "reload")
+
+
 def _nothing(_cluster: Cluster, _names: Sequence[str], _rest: Rest) -> None:
     pass
 
@@ -195,6 +211,12 @@ KINDS = {
         patience=0.0,
         scope=Scope.ALL,
         prepare=_died,
+    ),
+    "drift": Kind(
+        _each(_differ),
+        _each(_agree),
+        "one node runs another file than the others",
+        patience=0.0,
     ),
     "sigusr2": Kind(
         _each(faults.restart), _nothing, "the daemon is replaced by a new one", patience=0.0

@@ -15,8 +15,8 @@ from config.addresses import (
     Auto,
     Endpoint,
 )
-from config.schema.option import DYNAMIC, REBIND, STATIC, G, Listed, N, Option, P, Section
-from config.types import FOLDER, PATH, choice, duration, optional
+from config.schema.option import DYNAMIC, REBIND, STATIC, C, G, Listed, N, Option, P, Section
+from config.types import FOLDER, PATH, SWITCH, choice, duration, optional
 
 DENIED = ("lo", "veth*", "cni*", "docker*", "cali*", "lxc*")
 
@@ -148,6 +148,58 @@ class ConfigSection(Section):
         duration("1s", "10m"),
         Option(P, DYNAMIC, "How often the files are looked at."),
     ] = 5.0
+    inotify: Annotated[
+        bool,
+        SWITCH,
+        Option(
+            P, DYNAMIC, "Whether the kernel tells of changed files, so that none waits for a poll."
+        ),
+    ] = True
+    debounce: Annotated[
+        float,
+        duration("10ms", "10s"),
+        Option(P, DYNAMIC, "How long nothing must have been asked or changed before a reload."),
+    ] = 0.25
+    debounce_max: Annotated[
+        float,
+        duration("10ms", "1m"),
+        Option(P, DYNAMIC, "How long a reload is put off at most while changes go on."),
+    ] = 2.0
+    min_reload_interval: Annotated[
+        float,
+        duration("0s", "10m"),
+        Option(P, DYNAMIC, "Least time between two reloads that nobody asked for."),
+    ] = 5.0
+    prepare_timeout: Annotated[
+        float,
+        duration("1s", "1m"),
+        Option(P, DYNAMIC, "How long all parts together may take to get ready for a reload."),
+    ] = 10.0
+    confirm_timeout: Annotated[
+        float,
+        duration("0s", "5m"),
+        Option(
+            C,
+            DYNAMIC,
+            "How long a changed gossip section may leave this node without peers before it is "
+            "rolled back; 0s never.",
+        ),
+    ] = 15.0
+    drift_grace: Annotated[
+        float,
+        duration("0s", "1h"),
+        Option(C, DYNAMIC, "How long members may differ before that counts as drift."),
+    ] = 120.0
+    start_with_last_good: Annotated[
+        bool,
+        SWITCH,
+        Option(
+            P,
+            STATIC,
+            "Whether a start with broken files takes the settings that ran last.",
+            "it is asked at start alone",
+        ),
+    ] = False
     dropin_dir: Annotated[
         str,
         FOLDER,

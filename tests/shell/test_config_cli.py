@@ -12,7 +12,7 @@ from agent.admin import AdminServer
 from agent.cli.group import wayout
 from config.load import load
 from config.transaction import Reloader
-from config.triggers import Reloads
+from config.triggers import Pace, Reloads
 from support.settings import Part
 
 GOOD = "version: 1\nnode: {name: n1}\negress: {egresses: {a: {egress_ip: 192.0.2.40}}}\n"
@@ -161,7 +161,7 @@ class LiveDesk:
 
     def __init__(self, path):
         self.reloader = Reloader(path, load(path, environ={}), environ={})
-        self.reloads = Reloads(self.reloader, quiet=0.01)
+        self.reloads = Reloads(self.reloader, pace=lambda: Pace(quiet=0.01))
 
     async def reload(self, *, trigger, wait, dry_run, allow_removal, timeout):  # noqa: ASYNC109
         if not wait:

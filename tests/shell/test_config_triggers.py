@@ -6,11 +6,14 @@ from contextlib import asynccontextmanager
 import pytest
 from structlog.testing import capture_logs
 
+from config.polling import Poll
 from config.report import Report, Result
-from config.triggers import LONGEST, QUIET, WISHES_MAX, Poll, Reloads, TooManyError
+from config.triggers import WISHES_MAX, Pace, Reloads, TooManyError
 from support.settings import parsed
 
 pytestmark = pytest.mark.looptime
+
+QUIET, LONGEST = Pace().quiet, Pace().longest
 
 
 class Slow:

@@ -228,6 +228,52 @@ class FakeDesk:
             "last_reload": {"at": AT, "trigger": "signal", "result": "applied", "errors": []},
         }
 
+    def config_drift(self):
+        rows = [("aabbccdd00112233", ["n1", "n2"]), ("ffbbccdd00112233", ["n3"])]
+        groups = [
+            {
+                "digest": digest,
+                "majority": len(names) > 1,
+                "local": len(names) > 1,
+                "count": len(names),
+                "members": [
+                    {
+                        "name": name,
+                        "local": name == "n1",
+                        "state": "ok",
+                        "agreement": "agrees" if len(names) > 1 else "differs",
+                        "generation": 7,
+                        "digest": digest,
+                        "node_digest": digest,
+                        "version": "0.1.0",
+                        "since": AT,
+                        "age_seconds": 300.0,
+                    }
+                    for name in names
+                ],
+            }
+            for digest, names in rows
+        ]
+        return {
+            "drift": True,
+            "converging": False,
+            "all_ok": False,
+            "grace_seconds": 120.0,
+            "groups": groups,
+        }
+
+    async def config_peer(self, name):
+        if name != "n2":
+            raise DeskError(f"there is no wayout member {name!r}", EXIT_USAGE)
+        return {
+            "name": name,
+            "version": "0.1.0",
+            "digest": "aabbccdd00112233",
+            "node_digest": "aabbccdd00112233",
+            "generation": 3,
+            "settings": {"version": 1, "node": {"name": "n2"}, "gossip": {"fanout": 5}},
+        }
+
     async def keyring_list(self):
         key = {"fingerprint": "sha256:00112233", "used_by": ["n1"]}
         accepting = {"accepted_by": ["n1"], "missing_on": []}
