@@ -138,6 +138,7 @@ async def test_a_check_that_flaps_is_not_believed_and_is_believed_again_by_itsel
         assert bench.reasons == ()
 
 
+@pytest.mark.slow
 async def test_a_hundred_checks_do_not_ask_at_once():
     checks = {f"c{number}": {**CARRIER, "interval": "2s"} for number in range(100)}
     async with Bench().running(**checks) as bench:

@@ -29,6 +29,7 @@ async def first(member, kind, wanted=lambda _: True):
     raise AssertionError("the events ended")
 
 
+@pytest.mark.slow
 async def test_members_join_tell_each_other_and_say_goodbye():
     port = free_port()
     options = Options(keys=KEYS, label="test", meta={"role": "edge"}, tuning=HURRIED)
@@ -84,6 +85,7 @@ def test_the_library_needs_nothing_of_the_rest_of_this_program():
     assert done.stdout.strip() == "[]"
 
 
+@pytest.mark.slow
 def test_the_chat_of_the_manual_runs():
     def start(*words):
         command = [sys.executable, "-u", str(EXAMPLE), *words]

@@ -159,6 +159,7 @@ async def test_a_node_with_another_key_stays_outside():
             await stranger.stop()
 
 
+@pytest.mark.slow
 async def test_state_of_many_pieces_travels_with_a_push_pull():
     state = {"claims": [bytes([number % 256]) * 1000 for number in range(1500)]}
     async with Nodes(2) as nodes:
@@ -371,6 +372,7 @@ async def test_all_peers_together_can_hold_only_so_much_memory():
 # Time.
 
 
+@pytest.mark.slow
 async def test_a_node_that_could_not_run_doubts_itself_and_nobody_else():
     async with Nodes(3) as nodes:
         await nodes.acquainted()

@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 TESTS = Path(__file__).parent.parent
 
 RUN = """
@@ -39,5 +41,6 @@ def history(seed):
     return run.stdout
 
 
+@pytest.mark.slow
 def test_a_history_does_not_depend_on_the_hash_seed():
     assert history(1) == history(2) != ""

@@ -107,12 +107,14 @@ def test_behind_a_cut_of_the_segment_only_the_documented_exceptions_occur():
         check(troubled(seed, kinds), seed)
 
 
+@pytest.mark.slow
 def test_a_seed_is_a_history():
     first, second = (troubled(7, mishaps.ALL, seconds=10, peace=5) for _ in range(2))
 
     assert first.events == second.events
 
 
+@pytest.mark.slow
 def test_in_peace_nothing_is_bound_or_released():
     world = World(1, 4, 6)
     world.start()

@@ -36,6 +36,7 @@ def entries(draw):
 
 
 @given(st.lists(entries(), max_size=40))
+@pytest.mark.slow
 def test_moves_survive_the_wire_in_pages_that_fit(told):
     pages = list(news.pages(told, PAGE_BYTES))
 

@@ -551,6 +551,7 @@ def test_records_that_nobody_can_read_are_counted():
     assert talk.told(events.Dropped) == [events.Dropped(place(1), "bad_record")]
 
 
+@pytest.mark.slow
 def test_a_long_table_is_folded_in_turns_and_a_flood_of_tables_is_cut_off():
     talk = Talk()
 
