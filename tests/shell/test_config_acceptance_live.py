@@ -62,7 +62,7 @@ def keyring(path, *numbers):
     path.chmod(0o600)
 
 
-async def test_t03_and_t10_files_that_appear_and_change_are_taken_by_the_poll_alone(files):
+async def test_t03_and_test_t10_files_that_appear_and_change_are_taken_by_the_poll_alone(files):
     worker = asyncio.create_task(files.reloads.run())
     try:
         folder = files.path.parent / "conf.d"
