@@ -9,7 +9,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from config.digest import digests
+from config.digest import Digests
 from config.documents import Text
 from config.overrides import environment, flags
 from config.parse import Judged, Loaded, Reader, Surroundings, parse
@@ -103,7 +103,7 @@ def _with_secrets(loaded: Loaded) -> Loaded:
     found = secrets_of(loaded.settings)
     if not found:
         return loaded
-    sums = digests(loaded.settings, loaded.digests.content, found)
+    sums = Digests(loaded.settings, loaded.digests.content, found)
     return replace(loaded, secrets=found, digests=sums)
 
 

@@ -226,6 +226,7 @@ async def test_a_way_back_that_is_barred_is_admitted_for_good(files):
     assert files.reloader.attempts.inconsistent
 
 
+@pytest.mark.slow
 async def test_a_half_written_file_gets_a_second_look_before_it_counts(files):
     files.path.write_text("egress: [")
 

@@ -105,6 +105,7 @@ async def test_editors_that_rename_and_those_that_write_in_place_are_seen(tmp_pa
             assert await seen.hint()
 
 
+@pytest.mark.slow
 async def test_a_drop_in_folder_that_comes_later_is_watched_too(tmp_path):
     main = tmp_path / "config.yaml"
     main.write_text(TEXT)
