@@ -19,6 +19,7 @@ from config.parse import Surroundings, parse
 from config.problems import ConfigError
 from config.schema.option import Modifiability
 from config.schema.table import OPTIONS
+from support.annotated import PROGRAM
 from support.managed import heard, managed
 
 pytestmark = [pytest.mark.netns, pytest.mark.slow, pytest.mark.timeout(240)]
@@ -38,6 +39,7 @@ VALUES = [
         "10.77.0.201",
         "127.0.0.1:19765",
         "127.0.0.1:19766",
+        "127.0.0.1:19767",
     ),
     *(["192.0.2.7"], ["10.0.0.0/8"], ["eth*"], {"a": "b"}, "some.name", "echo", ["echo"], "/tmp/x"),
 ]
@@ -242,3 +244,35 @@ def test_t29_the_port_of_metrics_moves_while_it_is_scraped(folder):
         assert done["result"] == "rejected"
         assert "19003" in str(done["errors"])
         assert subprocess.run([*inside, SCRAPER, "0.1", "19001"], check=False).returncode == 0
+
+
+def world(folder, text, down=""):
+    """What the cluster says of n1."""
+    objects = {"wayout/wayout-n1": {"config.yaml": text}}
+    whole = {"nodes": {"n1": "wayout-n1"} if text else {}, "objects": objects, "down": down}
+    temporary = folder / "world.new"
+    temporary.write_text(json.dumps(whole))
+    temporary.rename(folder / "world.json")
+
+
+def test_t20_and_test_t48_a_daemon_follows_its_annotation_and_keeps_it_while_its_source_is_away(
+    folder,
+):
+    world(folder, "node: {max_addresses: 7}")
+    with managed(folder, more=HURRY, program=PROGRAM) as (_, _, manager):
+        heard(manager, "READY=1")
+        sock = str(folder / "sock")
+
+        def limit():
+            return show(sock)["node"]["max_addresses"]
+
+        eventually(lambda: limit() == 7)
+        assert (folder / "state" / "node-layer.json").exists()
+        world(folder, "node: {max_addresses: 8}", down="connection refused")
+        eventually(lambda: call(sock, "config_status")["annotation"]["standing"] == "kept")
+        assert limit() == 7
+        world(folder, "node: {max_addresses: 9}")
+        eventually(lambda: limit() == 9, patience=30)
+        world(folder, "")
+        eventually(lambda: limit() == 0, patience=30)
+    (folder / "notify").unlink()

@@ -5,14 +5,16 @@ import socket
 import subprocess
 import sys
 from contextlib import contextmanager
+from pathlib import Path
 
 from support.namespaces import Segment
 
+ROOT = Path(__file__).resolve().parents[2]
 WAYOUT = [sys.executable, "-I", "-m", "agent"]
 
 
 @contextmanager
-def managed(folder, *words, more=""):
+def managed(folder, *words, more="", program=(*WAYOUT, "run")):
     """A daemon under a service manager that listens; its process, its file, and what it said."""
     with (
         Segment("a", prefix="wr") as segment,
@@ -27,10 +29,12 @@ def managed(folder, *words, more=""):
             f"state: {{dir: {folder}/state, runtime_dir: {folder}/run}}\n"
             f"egress: {{egresses: {{a: {{egress_ip: 10.77.0.201}}}}}}\n{more}"
         )
-        environment = os.environ | {"NOTIFY_SOCKET": str(folder / "notify")}
+        environment = os.environ | {
+            "NOTIFY_SOCKET": str(folder / "notify"),
+            "PYTHONPATH": f"{ROOT}:{ROOT}/tests",
+        }
         daemon = segment["a"].start(
-            *WAYOUT,
-            "run",
+            *program,
             "--config",
             str(path),
             *words,
