@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from agent import building, sysctls, wiring
+from agent import building, pages, sysctls, wiring
 from agent.inputs import KernelChanged, StopWished
 from agent.signals import Signals
 from agent.subscribers import configure_logs
@@ -82,6 +82,7 @@ async def _serve(house: House, notifier: Notifier) -> None:
     # What was imported and built stays for life; to look through it again would hold the loop for
     # some 40 ms, while others count our heartbeats.
     gc.freeze()
+    log.debug("daemon.memory_collapsed", bytes=pages.collapse())
     async with asyncio.TaskGroup() as tasks:
         running = [
             tasks.create_task(_endless(name, part), name=name)
