@@ -2,6 +2,7 @@
 
 import time
 
+import pytest
 import yaml
 
 from config.leaves import nested
@@ -25,6 +26,7 @@ def test_the_values_of_a_file_are_checked_in_less_than_a_millisecond():
     assert least(lambda: [Settings.model_validate(values) for _ in range(10)], 20) < 0.01
 
 
+@pytest.mark.slow
 def test_a_file_of_five_thousand_lines_costs_a_few_times_what_its_yaml_does():
     text = "version: 1\negress:\n  egresses:\n" + "".join(
         f"    e{n}:\n      egress_ip: 10.1.{n // 250}.{n % 250 + 1}\n      priority: 3\n"
