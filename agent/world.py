@@ -80,6 +80,7 @@ class World:
     restart_until: float = float("-inf")
     stopping: bool = False
     keep: bool = False
+    started_up: bool = False
 
     def with_settings(self, settings: Settings) -> World:
         """The same moment under other settings."""
@@ -154,7 +155,9 @@ def _well(member: Member) -> bool:
 
 
 def expire(world: World, now: float) -> World:
-    """Wishes that have run their time are over."""
+    """Wishes that have run their time are over, and so is a start, once and for all."""
+    if not world.started_up and not unready(world, now):
+        world = replace(world, started_up=True)
     if world.drain_until is not None and now >= world.drain_until:
         return replace(world, draining=False, drain_until=None)
     return world
@@ -178,9 +181,10 @@ def unready(world: World, now: float) -> tuple[str, ...]:
 
     A start waits for every literal seed to be there, so that nodes that start together share
     the addresses at once instead of moving them later, and for the first round of every health
-    check; after `gossip.join_timeout` it acts with whoever and whatever is there.
+    check; after `gossip.join_timeout` it acts with whoever and whatever is there. A start that
+    is over does not begin again when a seed dies.
     """
-    if now - world.started >= world.settings.gossip.join_timeout:
+    if world.started_up or now - world.started >= world.settings.gossip.join_timeout:
         return ()
     if missing := missing_seeds(world):
         return (f"waiting for {missing[0]}",)

@@ -181,9 +181,9 @@ class Tally:
         """Hold keepers to their capacity, send home who may go, share out the rest."""
         seats = self._field.seats
         loads = [len(kept) for kept in self._kept]
-        room = self._room(loads, [seat is not None and seat.well for seat in seats])
+        ready = [seat is not None and seat.well for seat in seats]
+        room = self._room(loads, ready)
         spilled = self._spill(room)
-        self._go_home(room, set(spilled))
         won: dict[Contest, int] = {}
         lost = [each for each in self._free if each.claimants]
         yield from self._share([*lost, *spilled], room, won)
@@ -192,6 +192,8 @@ class Tally:
         room = self._room(loads, [seat is not None and seat.awaited for seat in seats])
         unclaimed = [each for each in self._free if not each.claimants]
         yield from self._share(unclaimed, room, won)
+        # Last, for what was shared out counts: the next election would see it and go on.
+        self._go_home(self._room(loads, ready), set(spilled))
         for contest in (*self._free, *spilled):
             contest.owner, contest.rule = won.get(contest, NOBODY), "score"
             self._placed[contest] = None
@@ -215,17 +217,27 @@ class Tally:
 
     def _go_home(self, room: Room, spilled: Collection[Contest]) -> None:
         """Send back those that wish it, the most important first, as far as it evens out."""
-        loads, weights = room.loads, room.weights
         wishing = [(each.merit(each.wish), each) for each in self._wishing if each not in spilled]
-        for _, contest in sorted(wishing, reverse=True):
-            home, at = contest.wish, contest.incumbent
-            pinned = contest.egress.pin == self._field.seat(home).name
-            even = (loads[home] + 1) * weights[at] < loads[at] * weights[home]
-            if room.left(home) != 0 and (pinned or even or loads[home] == 0):
-                loads[home] += 1
-                loads[at] -= 1
-                contest.owner, contest.rule = home, "failback"
-                self._placed[contest] = None
+        waiting = [contest for _, contest in sorted(wishing, reverse=True)]
+        while waiting:
+            # Who went may have made room for somebody who could not go before.
+            left = [contest for contest in waiting if not self._gone_home(contest, room)]
+            if len(left) == len(waiting):
+                return
+            waiting = left
+
+    def _gone_home(self, contest: Contest, room: Room) -> bool:
+        home, at = contest.wish, contest.incumbent
+        loads, weights = room.loads, room.weights
+        pinned = contest.egress.pin == self._field.seat(home).name
+        even = (loads[home] + 1) * weights[at] < loads[at] * weights[home]
+        if room.left(home) == 0 or not (pinned or even or loads[home] == 0):
+            return False
+        loads[home] += 1
+        loads[at] -= 1
+        contest.owner, contest.rule = home, "failback"
+        self._placed[contest] = None
+        return True
 
     def _room(self, loads: list[int], ready: Sequence[bool]) -> Room:
         """`ready` tells by seat who may be given something."""

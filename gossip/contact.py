@@ -69,7 +69,7 @@ class Contact:
 
     def heard(self, now: float) -> None:
         """Anything that makes sense arrived from anybody."""
-        self.last = now
+        self.last = max(self.last, now)
 
     def carry(self, carrying: bool, now: float) -> None:  # noqa: FBT001 - a state, not a mode
         """Whether silence matters."""

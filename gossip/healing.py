@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from gossip.addressing import locate
 from gossip.events import SyncFailed
 from gossip.peer import Health
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from gossip.local import Local
     from gossip.peer import Address
     from gossip.sync import Sync
+    from gossip.wire.messages import Ping
 
 QUICK = (0.2, 0.5, 1.0, 2.0, 3.0)
 """Seconds between the first dials of a node that has heard of nobody yet."""
@@ -82,15 +84,18 @@ class Healing:
                 self._next_rejoin = now
                 self.advance(now)
 
-    def pinged(self) -> None:
-        """Somebody takes us for a member."""
-        self._proof_at = math.inf
-
-    def stranger(self, address: Address, now: float) -> None:
-        """A node whom we do not know pings us: ask it for what it knows."""
-        if now >= self._stranger_at + STRANGER_REST:
-            self._stranger_at = now
-            self._dial(address, join=False)
+    def pinged(self, ping: Ping, now: float) -> None:
+        """Somebody takes us for a member; whom we do not know we ask for what it knows."""
+        if ping.node:
+            self._proof_at = math.inf
+        origin, local = ping.origin, self._local
+        if origin is None or not origin.node or not local.tuning.additions or local.leaving:
+            return
+        if local.roster.get(origin.node) is None and now >= self._stranger_at + STRANGER_REST:
+            place = locate(origin.addr, origin.port)
+            if place is not None:
+                self._stranger_at = now
+                self._dial(place, join=False)
 
     def advance(self, now: float) -> None:
         """Whatever is due."""

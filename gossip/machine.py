@@ -112,6 +112,11 @@ class Machine:
         return self._due
 
     @property
+    def calm(self) -> bool:
+        """Whether heartbeats may wait in the kernel until the deadline: nobody is missed."""
+        return self._watch.calm(carrying=self._pulse.carrying)
+
+    @property
     def left(self) -> bool:
         """Whether goodbye has been said, as often as any rumor is."""
         return self._local.said_goodbye
@@ -180,15 +185,13 @@ class Machine:
 
     def receive(self, data: bytes, source: Address, now: float) -> Effects:
         """A datagram arrived."""
+        return self.receive_all(((data, source, 0.0),), now)
+
+    def receive_all(self, waiting: Iterable[tuple[bytes, Address, float]], now: float) -> Effects:
+        """Datagrams: bytes, whence, and how many seconds ago they came, oldest first."""
         self._notice_sleep(now)
-        try:
-            messages = self._local.envelope.open(data)
-        except WireError as error:
-            self._local.tell(Dropped(source, error.reason))
-            return self._done(now)
-        self._heard(source, now)
-        for message in messages:
-            self._packet(message, source, now)
+        for data, source, age in waiting:
+            self._take(data, source, now - age)
         return self._done(now)
 
     def refused(self, to: Address, now: float) -> Effects:
@@ -314,8 +317,6 @@ class Machine:
         if self._started:
             self._sync.start(now)
 
-    # What inputs have in common.
-
     def _done(self, now: float) -> Effects:
         if self._started:
             # What was idle may be due since long ago; we are not late for it.
@@ -340,13 +341,20 @@ class Machine:
         self._pulse.postpone(now)
         self._watch.postpone(seconds, now)
 
+    def _take(self, data: bytes, source: Address, now: float) -> None:
+        try:
+            messages = self._local.envelope.open(data)
+        except WireError as error:
+            self._local.tell(Dropped(source, error.reason))
+            return
+        self._heard(source, now)
+        for message in messages:
+            self._packet(message, source, now)
+
     def _heard(self, source: Address, now: float) -> None:
         self._local.heard_at = now
         self._contact.heard(now)
-        if self._watch.places and (name := self._watch.places.get(source)) is not None:
-            self._watch.heard(name, now)
-        if self._verdicts.missing and (name := self._verdicts.missing.get(source)) is not None:
-            self._verdicts.heard(name, now)
+        self._watch.heard_from(source, now)
 
     def _packet(self, message: PacketMessage, source: Address, now: float) -> None:
         match message:
@@ -369,15 +377,7 @@ class Machine:
         if ping.node not in ("", self._local.name):
             return
         self._relay.ping(ping, source)
-        if ping.node:
-            self._healing.pinged()
-        origin, local = ping.origin, self._local
-        if origin is None or not origin.node or not local.tuning.additions or local.leaving:
-            return
-        if local.roster.get(origin.node) is None:
-            place = locate(origin.addr, origin.port)
-            if place is not None:
-                self._healing.stranger(place, now)
+        self._healing.pinged(ping, now)
 
     def _user(self, payload: bytes, source: Address, now: float) -> None:
         if not own.is_ours(payload):

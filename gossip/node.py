@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, cast
 import asyncio_dgram
 import structlog
 
-from gossip import refusals
+from gossip import beats, refusals
 from gossip.admission import Admission
 from gossip.ear import Ear
 from gossip.events import Dropped
@@ -90,6 +90,7 @@ class Node:
             patience=patience,
         )
         self._socket: socket.socket | None = None
+        self._beats: beats.Beats | None = None
         self._datagrams: Any = None
         self._outbox: deque[Datagram] = deque(maxlen=OUTBOX_MAX)
         self._to_send = asyncio.Event()
@@ -105,13 +106,16 @@ class Node:
         try:
             _enlarge(opened)
             refusals.ask_for(opened)
-            opened.bind((host, port))
+            # First what nobody else can have as well: the datagram socket may be shared.
             await self._streams.listen(host, port)
+            beats.share(opened)
+            opened.bind((host, port))
         except BaseException:
             opened.close()
             await self._streams.close()
             raise
         self._socket = opened
+        self._beats = beats.Beats(opened, self._beaten)
 
     async def run(self) -> None:
         """Be a member until cancelled."""
@@ -127,6 +131,8 @@ class Node:
             finally:
                 self._broken = None
                 self._disarm()
+                if self._beats is not None:
+                    self._beats.hearken(wanted=False)
                 self._streams.attend(None)
 
     async def _listen(self, opened: socket.socket) -> None:
@@ -180,6 +186,9 @@ class Node:
         elif self._socket is not None:
             self._socket.close()
         self._socket = None
+        if self._beats is not None:
+            self._beats.close()
+            self._beats = None
         # The transports close their sockets in the loop's next turn.
         await asyncio.sleep(0)
 
@@ -217,6 +226,25 @@ class Node:
             if self._broken is None or self._broken.done():
                 raise
             self._broken.set_exception(error)
+
+    def _beaten(self) -> None:
+        with self._fatal():
+            self._awake(self._clock())
+            self._read_beats()
+
+    def _read_beats(self) -> None:
+        """All that wait, in one go: each alone would cost as much as all together."""
+        now = self._clock()
+        taken, failure = self._beats.take(now) if self._beats is not None else ([], None)
+        if failure is not None:
+            self._failed(failure)
+        peers = [(data, _address(source), age) for data, source, age in taken]
+        for _, peer, _ in peers:
+            if not self.admission.admits(peer.host):
+                self._hear(Dropped(peer, "not_allowed"))
+        waiting = [each for each in peers if self.admission.admits(each[1].host)]
+        if waiting:
+            self.perform(self.machine.receive_all(waiting, now))
 
     def _admits(self, host: str) -> bool:
         return self.admission.admits(host)
@@ -275,11 +303,13 @@ class Node:
         name = errno.errorcode.get(number or 0, type(error).__name__)
         self.failures[name] += 1
         log.debug("gossip.socket_error", error=name)
-        if self._socket is not None and (refused := dict.fromkeys(refusals.take(self._socket))):
-            if not self._refused:
-                # Told later: the machine may be in the middle of its effects.
-                asyncio.get_running_loop().call_soon(self._tell_refused)
-            self._refused.update(refused)
+        refused = dict.fromkeys(refusals.take(self._socket) if self._socket is not None else ())
+        if self._beats is not None:
+            refused.update(dict.fromkeys(self._beats.refused()))
+        if refused and not self._refused:
+            # Told later: the machine may be in the middle of its effects.
+            asyncio.get_running_loop().call_soon(self._tell_refused)
+        self._refused.update(refused)
 
     def _tell_refused(self) -> None:
         refused, self._refused = self._refused, {}
@@ -296,6 +326,8 @@ class Node:
         """
         if self._broken is None:
             return
+        if self._beats is not None:
+            self._beats.hearken(wanted=not self.machine.calm)
         deadline = self.machine.deadline
         if self._alarm is not None and self._alarm.when() == deadline:
             return
@@ -312,6 +344,7 @@ class Node:
         self._alarm = None
         with self._fatal():
             self._awake(self._clock())
+            self._read_beats()
             deadline = self.machine.deadline
             if self._clock() >= deadline - GRAIN:
                 self._advance(deadline)

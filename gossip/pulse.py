@@ -4,8 +4,7 @@ The watchers are the neighbours on a ring of hashed names, so who watches me is 
 has the same duty however large the cluster. Every second beat is also a ping: the watcher's answer
 tells the carrier that it is heard. The two watchers are pinged in turn, so somebody answers every
 interval. Two carriers that watch each other are a *pair*: each beat says whether the beats of the
-other arrive, so nobody need ask. The one with the greater name beats when it hears the other, so
-that both wake once an interval and not twice.
+other arrive, so nobody need ask.
 """
 
 from __future__ import annotations
@@ -33,11 +32,7 @@ AGAIN = 0.5
 """Part of the interval after which an unanswered ping is repeated; twice that means missing."""
 PAIRED = 2.5
 """Intervals after which a pair that has not said that it hears us is missing: two of its beats."""
-PULL = 0.2
-"""Part of the interval by which a beat may come early, to join that of a pair."""
 RING = 1 << 64
-SLACK = 0.02
-"""Part of the interval for which who joins waits longer for the next beat to join."""
 
 
 class Watcher:
@@ -102,11 +97,7 @@ class Pulse:
                 self._press(watcher, now)
 
     def heard(self, beat: Beat, now: float) -> None:
-        """A member beats, which is ours to watch; perhaps it is a watcher of ours as well.
-
-        If so, the one of us with the greater name falls into step, and never later than was due:
-        whoever counts our beats counts none too few.
-        """
+        """A member beats, which is ours to watch; perhaps it is a watcher of ours as well."""
         self._watch.heartbeat(beat, now)
         watcher = self._watchers.get(beat.name)
         if watcher is None or not self.carrying:
@@ -116,13 +107,6 @@ class Pulse:
             self._settle(watcher)
         elif beat.stop:
             watcher.heard = -math.inf
-        interval = self._local.tuning.watch_interval
-        if beat.name > self._local.name or self._next - now > (1 - PULL) * interval:
-            return
-        self._next = max(now, self._next - PULL * interval)
-        if self._next == now:
-            self.advance(now)
-            self._next = now + (1 + SLACK) * interval
 
     def postpone(self, now: float) -> None:
         """We slept: nobody owes us an answer."""

@@ -100,6 +100,13 @@ class Watch:
             return math.inf
         return min(each.deadline for each in self._watched.values())
 
+    def calm(self, *, carrying: bool) -> bool:
+        """Whether nobody is missed, and we look again soon enough to miss anybody in time."""
+        watched = self._watched.values()
+        if self._verdicts.missing or not (carrying or watched):
+            return False
+        return not any(each.seq or each.rested for each in watched)
+
     def hears(self, name: str) -> bool:
         """Whether this member sends us its heartbeats, and lately."""
         watched = self._watched.get(name)
@@ -123,17 +130,25 @@ class Watch:
         self._settle(watched)
         self.heard(name, now)
 
+    def heard_from(self, place: Address, now: float) -> None:
+        """Any sign of life from where a member lives, under watch or missed by others."""
+        if self.places and (name := self.places.get(place)) is not None:
+            self.heard(name, now)
+        missing = self._verdicts.missing
+        if missing and (name := missing.get(place)) is not None:
+            self._verdicts.heard(name, now)
+
     def heard(self, name: str, now: float) -> None:
         """Any direct sign of life from a member under watch."""
         watched = self._watched.get(name)
         if watched is None:
             return
-        watched.last = now
+        watched.last = max(watched.last, now)
         if watched.seq:
             self._spared(name, watched, now)
         else:
             watched.attempts = 0
-            watched.due = now + MISSED * self._local.tuning.watch_interval
+            watched.due = watched.last + MISSED * self._local.tuning.watch_interval
 
     def advance(self, now: float) -> None:
         """Begin and conclude checks."""

