@@ -53,6 +53,7 @@ class AdminServer:
         self._path: Path | None = None
         self._identity: tuple[int, int] | None = None
         self._serving: set[asyncio.Task[None]] = set()
+        self._retired = False
 
     async def start(self, path: str | Path, *, mode: int = MODE, group: str | None = None) -> None:
         """Listen on `path`; OSError with a clear text if that cannot be.
@@ -77,10 +78,25 @@ class AdminServer:
             task.cancel()
         if serving:
             await asyncio.wait(serving, timeout=WRITE_PATIENCE)
-        # A successor may already have put its own socket there.
-        if _identity(self._path) == self._identity:
-            self._path.unlink(missing_ok=True)
+        self._unlink(self._path)
         self._server = None
+
+    async def retire(self) -> None:
+        """Stop listening; who has asked gets an answer: it may be about this very change."""
+        if self._server is not None and self._path is not None:
+            self._retired = True
+            self._server.close()
+            self._unlink(self._path)
+
+    @property
+    def busy(self) -> bool:
+        """Whether a conversation goes on."""
+        return bool(self._serving)
+
+    def _unlink(self, path: Path) -> None:
+        # A successor may already have put its own socket there.
+        if _identity(path) == self._identity:
+            path.unlink(missing_ok=True)
 
     async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
@@ -90,7 +106,7 @@ class AdminServer:
             if len(self._serving) > CONNECTIONS_LIMIT:
                 await _write(writer, _failure("too many connections, try again", EXIT_FAILED))
                 return
-            while await self._exchange(reader, writer):
+            while await self._exchange(reader, writer) and not self._retired:
                 pass
         except (ConnectionError, TimeoutError):
             log.debug("admin.connection_lost")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import time
 from dataclasses import dataclass, replace
 from random import Random
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from agent import derived, interfaces, security, wiring
+from agent import interfaces, security, turnover, wiring
 from agent.controller import Controller, Parts
 from agent.cures import unbindable, wished
 from agent.frontdesk import FrontDesk
@@ -26,27 +25,20 @@ from agent.keys import words
 from agent.keys.desk import KeyDesk
 from agent.keys.ring import Keys
 from agent.keys.rotation import Rotation
-from agent.lastgood import LastGood
 from agent.listeners import Listeners
 from agent.mailbox import Mailbox
 from agent.membership import Membership
 from agent.metrics import Metrics
 from agent.outlook import Outlook
-from agent.peers import Peers
 from agent.privileges import missing_privileges
 from agent.publisher import Publisher
 from agent.records import Records
-from agent.reloading import Reloading, Told, pace_of
 from agent.seeds import Seeds
-from agent.standing import Figures, Herald, Standing, state_of
+from agent.standing import state_of
 from agent.statefile import StateFile
-from agent.subscribers import Checks, Gossip, Logging, Worldly
 from agent.world import World
 from config.addresses import Auto
-from config.polling import Poll
 from config.transaction import Reloader
-from config.triggers import Reloads
-from config.watch import Watch, folders_of
 from egress import placement
 from egress.claims import Claims
 from egress.decision import Timing
@@ -64,10 +56,11 @@ if TYPE_CHECKING:
     from contextlib import AsyncExitStack
     from pathlib import Path
 
-    from agent.desk import Document
+    from agent.reloading import Reloading
     from agent.systemd import Notifier
     from config.load import Attempt
     from config.parse import Loaded
+    from config.remote import LayerSource
     from config.schema.settings import Settings
     from egress.model import IP
     from gossip.wire.packet import Envelope
@@ -138,12 +131,13 @@ class House:
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """What a daemon begins with; `refused` as in `daemon.run`."""
+    """What a daemon begins with; `refused` and `layers` as in `daemon.run`."""
 
     loaded: Loaded
     path: Path
     overrides: tuple[str, ...]
     refused: Attempt | None = None
+    layers: LayerSource | None = None
 
 
 async def build(start: Start, doors: AsyncExitStack, notifier: Notifier) -> House:
@@ -157,6 +151,7 @@ class _Builder:
 
     def __init__(self, start: Start, doors: AsyncExitStack, notifier: Notifier) -> None:
         self._settings = start.loaded.settings
+        self._layers = start.layers
         self._began = time.monotonic()
         self._doors = doors
         self._notifier = notifier
@@ -341,29 +336,22 @@ class _Builder:
         seeds: Seeds,
         membership: Membership,
     ) -> Reloading:
-        reloader, metrics = self._reloader, self._metrics
-        reloader.subscribe(Worldly(self._mailbox, reloader, lambda: controller.world))
-        reloader.subscribe(Logging())
-        reloader.subscribe(Checks(self._health))
-        reloader.subscribe(Gossip(node, seeds, self._clock, lambda: membership.answered_at))
-        peers = Peers(node, self._clock)
-        herald = Herald(reloader, self._mailbox, peers, LastGood(self._settings.state.dir))
-        figures = Figures(node, keeper, metrics)
-        standing = Standing(reloader, metrics, lambda: controller.snapshot, self._clock, figures)
-        told = Told(reloader, self._notifier, metrics, standing, herald)
-        reloads = Reloads(told, pace=lambda: pace_of(reloader))
-        in_cluster = "KUBERNETES_SERVICE_HOST" in os.environ
-        poll = Poll(reloader, reloads, auto=in_cluster, rng=self._rng, looked=standing.tell)
-        watch = Watch(
-            lambda: folders_of(reloader), poll.hint, lambda: reloader.settings.config.inotify
+        parts = turnover.Parts(
+            mailbox=self._mailbox,
+            controller=controller,
+            keeper=keeper,
+            node=node,
+            seeds=seeds,
+            membership=membership,
+            health=self._health,
+            metrics=self._metrics,
+            notifier=self._notifier,
+            rng=self._rng,
+            clock=self._clock,
+            host=self._host,
+            layers=self._layers,
         )
-        standing.mode = lambda: watch.mode
-
-        def come_to(settings: Settings) -> list[Document]:
-            sizes = derived.Sizes(*node.machine.sizes(self._clock()))
-            return derived.rows(settings, self._host, sizes)
-
-        return Reloading(reloader, reloads, (poll, watch), standing, (herald, peers), come_to)
+        return turnover.assembled(self._reloader, parts, self._doors)
 
     async def _listen(self, desk: FrontDesk) -> None:
         listeners = Listeners(desk, self._metrics)

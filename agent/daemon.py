@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from agent.building import House
     from config.load import Attempt
     from config.parse import Loaded
+    from config.remote import LayerSource
 
 HANDOVER_SHARE = 0.6
 """Part of the stop timeout that handing over may take; the rest is for goodbye."""
@@ -52,15 +53,17 @@ async def run(
     overrides: tuple[str, ...],
     environ: MutableMapping[str, str],
     refused: Attempt | None = None,
+    layers: LayerSource | None = None,
 ) -> int:
     """Run until told to stop; the exit code. Raises StartError when it cannot start.
 
-    `refused` is what came of the files when `loaded` stands in for them.
+    `refused` is what came of the files when `loaded` stands in for them. `layers` is where the
+    annotation of this node and what it names come from, if from anywhere.
     """
     configure_logs(loaded.settings)
     notifier = Notifier.of(environ)
     async with AsyncExitStack() as doors:
-        start = building.Start(loaded, path, overrides, refused)
+        start = building.Start(loaded, path, overrides, refused, layers)
         house = await building.build(start, doors, notifier)
         await _serve(house, notifier)
     log.info("daemon.ended")

@@ -7,6 +7,7 @@ low-level server is enough: nine paths, and no body is ever read.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import re
 from base64 import b64encode
 from functools import partial
@@ -21,7 +22,8 @@ from agent.desk import DeskError, encode
 from agent.verbs import HISTORY_LIMIT
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Sequence
+    from socket import socket
 
     from aiohttp import web
 
@@ -36,6 +38,8 @@ LINE_LIMIT = 2048
 FIELDS_LIMIT = 64
 KEEPALIVE = 15.0
 FAREWELL_PATIENCE = 1.0
+GREETING = 0.2
+"""Seconds in which a client that connected in the last moment can still say what it wants."""
 HEADERS = {
     "Cache-Control": "no-store",
     "Referrer-Policy": "no-referrer",
@@ -94,13 +98,36 @@ class HttpServer:
         return int(self._server.sockets[0].getsockname()[1])
 
     async def close(self) -> None:
-        """Stop listening; answers under way get a second."""
+        """Stop listening; answers under way get a second, and who just came gets to ask."""
         if self._server is None or self._web is None:
             return
-        self._server.close()
+        server, self._server = self._server, None
+        doors = [each.dup() for each in server.sockets]
+        server.close()
+        await self._welcome([client for door in doors for client in _last(door)])
+        if self._web.connections:
+            await asyncio.sleep(GREETING)
         self._web.pre_shutdown()
         await self._web.shutdown(FAREWELL_PATIENCE)
-        self._server = None
+
+    async def retire(self) -> None:
+        """Another server has taken over."""
+        await self.close()
+
+    @property
+    def busy(self) -> bool:
+        """Whether there is anything left to be closed."""
+        return self._server is not None
+
+    async def _welcome(self, clients: Sequence[socket]) -> None:
+        """Clients that had connected when the door closed."""
+        assert self._web is not None
+        loop = asyncio.get_running_loop()
+        for client in clients:
+            try:
+                await loop.connect_accepted_socket(partial(_accept, self._web), client)
+            except OSError:
+                client.close()
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
         from aiohttp import web
@@ -214,3 +241,13 @@ def _accept(server: web.Server) -> asyncio.Protocol:
     if len(connections) >= CONNECTIONS_LIMIT:
         connections[0].force_close()
     return server()
+
+
+def _last(door: socket) -> list[socket]:
+    """Close a listening socket; who waited before it would be reset by the kernel otherwise."""
+    found: list[socket] = []
+    door.settimeout(0.0)
+    with door, contextlib.suppress(BlockingIOError, ConnectionAbortedError):
+        while len(found) < CONNECTIONS_LIMIT:
+            found.append(door.accept()[0])
+    return found

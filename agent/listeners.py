@@ -24,7 +24,16 @@ class Server(Protocol):
     """Something that listens until it is closed."""
 
     async def close(self) -> None:
-        """Stop listening; idempotent."""
+        """Stop listening and end what goes on; idempotent."""
+        ...
+
+    async def retire(self) -> None:
+        """Stop listening; what goes on may end by itself."""
+        ...
+
+    @property
+    def busy(self) -> bool:
+        """Whether anything still goes on."""
         ...
 
 
@@ -48,6 +57,7 @@ class Listeners:
         self._metrics = metrics
         self._open: dict[str, Server | None] = {}
         self._abandoned: list[Server] = []
+        self._retired: list[Server] = []
 
     async def start(self, settings: Settings) -> None:
         """Open everything that the settings want; OSError or AdminError when one cannot."""
@@ -56,11 +66,12 @@ class Listeners:
 
     async def close(self) -> None:
         """Close everything."""
-        for server in (*self._open.values(), *self._abandoned):
+        for server in (*self._open.values(), *self._abandoned, *self._retired):
             if server is not None:
                 await server.close()
         self._open.clear()
         self._abandoned.clear()
+        self._retired.clear()
 
     async def prepare(self, update: Update) -> object:
         """Open the new ones beside the old."""
@@ -93,10 +104,13 @@ class Listeners:
     async def finalize(self, token: object) -> None:
         """Close what was replaced."""
         swap = cast("_Swap", token)
-        for server in (*swap.replaced.values(), *self._abandoned):
-            if server is not None:
-                await server.close()
+        for server in self._abandoned:
+            await server.close()
         self._abandoned.clear()
+        replaced = [each for each in swap.replaced.values() if each is not None]
+        for server in replaced:
+            await server.retire()
+        self._retired = [each for each in (*self._retired, *replaced) if each.busy]
 
     async def _opened(self, key: str, settings: Settings) -> Server | None:
         if key == "api.socket":

@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from agent.desk import DeskError
-from config.transaction import AUTOMATIC
+from config.transaction import automatic
 from config.triggers import Pace, TooManyError
 
 if TYPE_CHECKING:
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from agent.peers import Peers
     from agent.standing import Herald, Standing
     from agent.systemd import Notifier
+    from config.elsewhere import Elsewhere
     from config.polling import Poll
     from config.report import Report
     from config.schema.settings import Settings
@@ -46,7 +47,7 @@ class Told:
         self, trigger: str, *, dry_run: bool = False, allow_removal: bool = False
     ) -> Report:
         """Take what the files say now."""
-        by_hand = trigger not in AUTOMATIC and not dry_run
+        by_hand = not automatic(trigger) and not dry_run
         if by_hand:
             self._notifier.reloading()
         try:
@@ -84,7 +85,7 @@ class Reloading:
         self,
         reloader: Reloader,
         reloads: Reloads,
-        eyes: tuple[Poll, Watch],
+        eyes: tuple[Poll, Watch, Elsewhere | None],
         standing: Standing,
         words: tuple[Herald, Peers],
         derived: Callable[[Settings], list[Document]],
@@ -92,7 +93,7 @@ class Reloading:
         self._reloader = reloader
         self._derived = derived
         self._reloads = reloads
-        self._poll, self._watch = eyes
+        self._poll, self._watch, self._elsewhere = eyes
         self._standing = standing
         self._herald, self._peers = words
 
@@ -139,6 +140,8 @@ class Reloading:
     def status(self) -> Document:
         """`config status`."""
         said: Document = {"watch": self._watch.mode, "auto_reload": self._poll.automatic}
+        if self._elsewhere is not None:
+            said["annotation"] = self._elsewhere.status()
         return {**self._reloader.status(), **said}
 
     def show(self, *, which: str, origin: bool, changed_only: bool) -> Document:
@@ -164,6 +167,8 @@ class Reloading:
             tasks.create_task(self._reloads.run(), name="reloads")
             tasks.create_task(self._poll.run(), name="poll")
             tasks.create_task(self._watch.run(), name="watch")
+            if self._elsewhere is not None:
+                tasks.create_task(self._elsewhere.run(), name="annotation")
 
 
 def pace_of(reloader: Reloader) -> Pace:

@@ -7,9 +7,12 @@ import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, cast
 
+import structlog
+
 from agent import facts, logs, security, wiring
 from agent.health import board
 from agent.standing import announcement
+from config.schema.agent import Level
 from config.subscribers import RefusalError
 from gossip.admission import Admission
 
@@ -26,6 +29,8 @@ if TYPE_CHECKING:
     from gossip.node import Node
     from gossip.wire.packet import Envelope
 
+log = structlog.get_logger("wayout.config")
+
 LOOK = 0.1
 """Seconds between two looks for an answer."""
 ECHO = 0.25
@@ -40,11 +45,17 @@ EVERYTHING = frozenset(
 
 
 class Logging:
-    """`logging.*`."""
+    """`logging.*`; `shared` is the level that the files name for all nodes, if they name one."""
 
     name = "logging"
     sections = frozenset({"logging"})
     rebinds: frozenset[str] = frozenset()
+
+    def __init__(self, shared: Callable[[], Level | None] = lambda: None) -> None:
+        self._shared = shared
+        self._timed: tuple[Level, float] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._over = False
 
     async def prepare(self, update: Update) -> object:
         """Nothing that could fail."""
@@ -52,14 +63,53 @@ class Logging:
 
     def commit(self, token: object) -> None:
         """Level and form at once, for loggers that are bound already too."""
-        configure_logs(cast("Update", token).new)
+        self.use(cast("Update", token).new)
 
     def rollback(self, token: object) -> None:
         """As before."""
-        configure_logs(cast("Update", token).old)
+        self.use(cast("Update", token).old)
 
-    async def finalize(self, token: object) -> None:
-        """Nothing is left over."""
+    async def finalize(self, token: object) -> None:  # noqa: ARG002 - the same for all
+        """The files may name another level for all nodes now."""
+        if self._over:
+            self._fall_back()
+
+    def use(self, settings: Settings) -> None:
+        """Log like that, and for as long as `logging.level_ttl` says; in a loop."""
+        configure_logs(settings)
+        section = settings.logging
+        timed = (section.level, section.level_ttl)
+        if timed == self._timed:
+            if self._over:
+                self._fall_back()
+            return
+        self.close()
+        self._timed, self._over = timed, False
+        if section.level_ttl:
+            loop = asyncio.get_running_loop()
+            self._timer = loop.call_later(section.level_ttl, self._expired)
+
+    def close(self) -> None:
+        """The level stays as it is; idempotent."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _expired(self) -> None:
+        self._over = True
+        level = self._fall_back()
+        log.warning("logging.level_expired", level=level.value)
+
+    def _fall_back(self) -> Level:
+        level = self._shared() or Level.INFO
+        logs.set_levels(level.value)
+        return level
+
+
+def shared_level(reloader: Reloader) -> Level | None:
+    """The level that the files name for all nodes alike."""
+    said = reloader.provenance.for_all(("logging", "level"))
+    return next((each for each in Level if each.value == said), None)
 
 
 def configure_logs(settings: Settings) -> None:

@@ -16,7 +16,7 @@ from config.yaml import parse
 # Name, limit in milliseconds, limit as a multiple of the peer (None: no limit).
 LIMITS = {
     "yaml: 5000 lines": (None, 1.5),
-    "load: 5000 lines": (50.0, 3.5),
+    "load: 5000 lines": (50.0, 2.0),
     "check: 600 nodes": (2000.0, None),
     "poll: nothing new": (1.0, None),
 }

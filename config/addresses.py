@@ -114,7 +114,7 @@ def _explain_ip(found: str) -> NoReturn:
 
 def _parsed(text: str) -> IP | None:
     try:
-        return ip_address(text)
+        return ip_address(text) if ":" in text else IPv4Address(text)
     except ValueError:
         return None
 

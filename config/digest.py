@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
@@ -29,16 +28,49 @@ _LOCAL = frozenset(
 """Sections and options of one node, group or host; all options below a free name are of a kind."""
 
 
-@dataclass(frozen=True, slots=True)
 class Digests:
-    """`cluster` covers what must agree, `node` everything, `content` the bytes that were read."""
+    """`cluster` covers what must agree, `node` everything, `content` the bytes that were read.
 
-    cluster: str
-    node: str
-    content: str
+    The first two cost as much as half the reading of a large file, and not everybody asks: they
+    are computed when first asked for, or by `settle`, where nothing waits.
+    """
+
+    __slots__ = ("_known", "_secrets", "_settings", "content")
+
+    def __init__(self, settings: Settings, content: str, secrets: Sequence[Secret] = ()) -> None:
+        self.content = content
+        self._settings = settings
+        self._secrets = secrets
+        self._known: tuple[str, str] | None = None
+
+    @property
+    def cluster(self) -> str:
+        """Equal on two nodes exactly if they agree about what must be the same."""
+        return self.settle()[0]
+
+    @property
+    def node(self) -> str:
+        """Equal exactly if all settings are."""
+        return self.settle()[1]
+
+    def settle(self) -> tuple[str, str]:
+        """Both, computed once."""
+        if self._known is None:
+            self._known = _sums(self._settings, self._secrets)
+        return self._known
+
+    def __eq__(self, other: object) -> bool:
+        """The same sums of the same content."""
+        if not isinstance(other, Digests):
+            return NotImplemented
+        return (*self.settle(), self.content) == (*other.settle(), other.content)
+
+    def __hash__(self) -> int:
+        """As they compare."""
+        return hash((*self.settle(), self.content))
 
 
-def digests(settings: Settings, content: str, secrets: Sequence[Secret] = ()) -> Digests:
+def _sums(settings: Settings, secrets: Sequence[Secret]) -> tuple[str, str]:
     """Over values, not bytes: neither formatting nor the order of keys shows.
 
     Defaults do not count, so that a version with one more option still agrees with the last. Which
@@ -51,7 +83,7 @@ def digests(settings: Settings, content: str, secrets: Sequence[Secret] = ()) ->
     shared = _shared(whole)
     if keys["keys"]:
         shared, whole = {**shared, **keys}, {**whole, **keys}
-    return Digests(_digest(shared), _digest(whole), content)
+    return _digest(shared), _digest(whole)
 
 
 def _shared(values: Mapping[str, Plain]) -> dict[str, Plain]:

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from config import rules
 from config.changes import Change, Split, apply, diff, split
-from config.digest import Digests, digests
+from config.digest import Digests
 from config.guard import guarded
 from config.leaves import built, leaves_of
 from config.problems import ConfigError, Problem, dotted
@@ -89,7 +89,8 @@ def _weighed(source: Source, loaded: Loaded, terms: Terms) -> Candidate | Config
     refusal = guarded(running, settings, loaded.provenance)
     if refusal is not None and not terms.allow_removal:
         return ConfigError((refusal,))
-    sums = digests(settings, loaded.digests.content, loaded.secrets)
+    sums = Digests(settings, loaded.digests.content, loaded.secrets)
+    sums.settle()  # Here, in a thread, and not when the loop asks.
     rotated = _rotated(terms.running.secrets, loaded.secrets)
     if terms.outside is not None and rotated:
         differing = terms.outside(loaded.settings)

@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING
 from config.problems import Problem, dotted
 from config.schema.option import Scope
 from config.schema.table import ANY, children, entry_of
-from config.tree import Fields, Leaf, Mark, Node, at, child, empty, merge, nearest, walk
+from config.tree import Fields, Leaf, Mark, Node, at, child, empty, merge, nearest, settled, walk
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from config.schema.option import Option
     from config.schema.settings import Group
+    from config.tree import Plain
 
 
 class Rank(Enum):
@@ -107,6 +108,11 @@ class Provenance:
         if last is None or (isinstance(last.node, Leaf) and last.node.value is None):
             return None
         return last
+
+    def for_all(self, path: tuple[str, ...]) -> Plain:
+        """What the files say of `path` for every node alike, None if they do not."""
+        node = at(stacked(x for x in self.layers if x.rank in (Rank.MAIN, Rank.DROPIN)), path)
+        return None if node is None else settled(node)
 
     def mark(self, path: tuple[str, ...]) -> Mark:
         """Where to look for `path`, or for what is closest to it."""

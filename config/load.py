@@ -9,7 +9,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from config.digest import digests
+from config.digest import Digests
 from config.documents import Text
 from config.overrides import environment, flags
 from config.parse import Judged, Loaded, Reader, Surroundings, parse
@@ -58,8 +58,11 @@ class Source:
         """
         content = ""
         try:
-            snapshot, text = self.snapshot(), self.remote()
+            snapshot = self.snapshot()
+            text = self._remote()
             content = _content(snapshot, text)
+            if isinstance(text, ConfigError):
+                raise text
             around = replace(self.around, seen_as=seen_as, remote=text)
             return Attempt(content, _with_secrets(parse(snapshot.files, around, content)))
         except ConfigError as error:
@@ -72,15 +75,27 @@ class Source:
     def content(self) -> str:
         """The digest of what is there now; empty if it cannot be read. Blocks."""
         try:
-            return _content(self.snapshot(), self.remote())
+            return _content(self.snapshot(), self._remote())
         except ConfigError:
             return ""
 
+    def _remote(self) -> Text | ConfigError | None:
+        """The layer from elsewhere, or what is wrong with it."""
+        try:
+            return self.remote()
+        except ConfigError as error:
+            return error
 
-def _content(snapshot: Snapshot, text: Text | None) -> str:
-    """One digest of all that was read; a layer from elsewhere counts like a file."""
+
+def _content(snapshot: Snapshot, text: Text | ConfigError | None) -> str:
+    """One digest of all that was read; a layer from elsewhere counts like a file.
+
+    So does what is wrong with one: who mends it, or a file beside it, has changed something.
+    """
     if text is None:
         return snapshot.content
+    if isinstance(text, ConfigError):
+        text = Text("annotation", str(text).encode())
     return sha256(f"{snapshot.content}\0{text.name}\0".encode() + text.data).hexdigest()
 
 
@@ -88,7 +103,7 @@ def _with_secrets(loaded: Loaded) -> Loaded:
     found = secrets_of(loaded.settings)
     if not found:
         return loaded
-    sums = digests(loaded.settings, loaded.digests.content, found)
+    sums = Digests(loaded.settings, loaded.digests.content, found)
     return replace(loaded, secrets=found, digests=sums)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pydantic import ValidationError
 
 from config import rules
-from config.digest import Digests, digests
+from config.digest import Digests
 from config.documents import Documents, Text, documents, fields, partial
 from config.layers import Layer, Provenance, Rank, conflicts, group_layers, stacked, trespasses
 from config.leaves import Leaves, leaves_of
@@ -129,7 +129,7 @@ class Reader:
 def parse(files: Sequence[Text], around: Surroundings, content: str = "") -> Loaded:
     """Main file first, then drop-ins in their order. Raises ConfigError with all problems."""
     judged = Reader(files).judge(around)
-    sums = digests(judged.settings, content)
+    sums = Digests(judged.settings, content)
     return Loaded(judged.settings, judged.provenance, sums, judged.warnings)
 
 

@@ -81,22 +81,39 @@ class Reach:
 
 
 class SourceError(Exception):
-    """The source does not answer; `reason` is for people."""
+    """The source does not answer; `reason` is for people.
 
-    def __init__(self, reason: str) -> None:
+    `wait`: seconds for which it wants to be left alone. `expired`: what was read is too old to
+    be followed and must be read anew.
+    """
+
+    def __init__(self, reason: str, *, wait: float = 0.0, expired: bool = False) -> None:
         super().__init__(reason)
         self.reason = reason
+        self.wait = wait
+        self.expired = expired
 
 
 class LayerSource(Protocol):
-    """Where annotations and documents are. Both methods raise SourceError."""
+    """Where annotations and documents are: known from a read, and followed from there on.
+
+    All methods may raise SourceError; the caller paces itself.
+    """
+
+    async def read(self) -> None:
+        """Ask for everything anew (a LIST): one request."""
+        ...
+
+    async def changed(self) -> bool:
+        """Wait for news (a WATCH): True if something changed, False at its normal end."""
+        ...
 
     def annotation(self, node: str) -> str | None:
-        """What the annotation of the node says, None if it has none."""
+        """What the annotation of the node says, None if it has none; as last known."""
         ...
 
     def document(self, namespace: str, name: str) -> Mapping[str, str] | None:
-        """The keys and texts of an object, None if there is no such object."""
+        """The keys and texts of an object, None if there is no such object; as last known."""
         ...
 
 
@@ -161,6 +178,10 @@ class RemoteLayer:
             return self._withheld(f"{wanted} {lacking}")
         self._kept = Text(str(wanted), found[wanted.key].encode())
         return self._told(Reading(Standing.CURRENT, self._kept, warning=_full(found)), now)
+
+    def lost(self, reason: str) -> Reading:
+        """The source is away: what was taken last still holds."""
+        return self._withheld(reason)
 
     def _told(self, reading: Reading, now: float) -> Reading:
         self._fresh_at = now

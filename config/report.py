@@ -38,7 +38,7 @@ class Report:
     """The verdict on one candidate. `at` is an RFC 3339 time.
 
     `inconsistent`: a roll-back failed as well; only a restart makes things certain again.
-    `seconds`: how long each phase took.
+    `seconds`: how long each phase took. `parts`: who acts on each change, by its path.
     """
 
     result: Result
@@ -52,6 +52,7 @@ class Report:
     dry_run: bool = False
     inconsistent: bool = False
     seconds: Mapping[str, float] = field(default_factory=dict)
+    parts: Mapping[tuple[str, ...], tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def good(self) -> bool:
@@ -84,7 +85,11 @@ class Report:
             "generation": self.generation,
             "dry_run": self.dry_run,
             "warnings": [*lines(self.warnings)],
-            "changes": [each.to_plain() for each in notable(self.changes)],
+            "changes": [self._row(each) for each in notable(self.changes)],
             "pending_restart": [each.to_plain() for each in self.pending_restart],
             "inconsistent": self.inconsistent,
         }
+
+    def _row(self, change: Change) -> dict[str, Plain]:
+        """A change, and the parts of the daemon that act on it."""
+        return {**change.to_plain(), "subscribers": [*self.parts.get(change.path, ())]}

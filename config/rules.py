@@ -106,13 +106,13 @@ def _same_address(settings: Settings) -> Iterator[Finding]:
     first: dict[IP, str] = {}
     for name, egress in settings.egress.egresses.items():
         for ip in egress.ips:
-            if ip in first:
+            before = first.setdefault(ip, name)
+            if before != name:
                 yield Finding(
-                    (_egress(name), _egress(first[ip])),
-                    f"has {ip}, which egress {first[ip]} has too",
+                    (_egress(name), _egress(before)),
+                    f"has {ip}, which egress {before} has too",
                     "give each egress an address of its own",
                 )
-            first.setdefault(ip, name)
 
 
 def _egress(name: str) -> tuple[str, ...]:

@@ -13,8 +13,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from config.leaves import leaves_of
-from config.schema.table import entry_of
+from config.leaves import value_at
+from config.schema.table import ANY, OPTIONS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,6 +24,10 @@ if TYPE_CHECKING:
 SIZE_MAX = 1 << 20
 LENGTH = 8
 """Hexadecimal digits of a fingerprint: enough to tell keys apart, too little to find one."""
+
+_SENSITIVE = tuple(sorted(path for path, each in OPTIONS.items() if each.option.sensitive))
+# A free name would have to be looked up.
+assert not any(ANY in path for path in _SENSITIVE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +48,8 @@ class Secret:
 
 def secrets_of(settings: Settings) -> tuple[Secret, ...]:
     """Every file that a sensitive option of these settings names. Blocks; never fails."""
-    found = []
-    for path, value in sorted(leaves_of(settings).items()):
-        entry = entry_of(path)
-        if entry is not None and entry.option.sensitive and isinstance(value, str):
-            found.append(_secret(path, value))
-    return tuple(found)
+    found = [(path, value_at(settings, path)) for path in _SENSITIVE]
+    return tuple(_secret(path, value) for path, value in found if isinstance(value, str))
 
 
 def content_of(secrets: Sequence[Secret]) -> str:

@@ -87,6 +87,16 @@ class Fault:
         return f"{self.subscriber} could not {self.step}: {self.reason}"
 
 
+def parts_of(
+    subscribers: Sequence[Subscriber], changes: Sequence[Change]
+) -> dict[tuple[str, ...], tuple[str, ...]]:
+    """By path, the names of those who act on a change, in the order in which they do."""
+    return {
+        change.path: tuple(each.name for each in subscribers if change.path[0] in each.sections)
+        for change in changes
+    }
+
+
 class Changeover:
     """One transaction over the subscribers whom the update concerns."""
 

@@ -21,7 +21,7 @@ from config.problems import ConfigError, Problem, dotted, lines
 from config.render import document, text
 from config.report import Report, Result
 from config.secrets import content_of, secrets_of
-from config.subscribers import Changeover, Fault, Subscriber, Update
+from config.subscribers import Changeover, Fault, Subscriber, Update, parts_of
 from config.tree import Mark
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from config.digest import Digests
     from config.documents import Text
     from config.judgement import Outside
+    from config.layers import Provenance
     from config.parse import Loaded
     from config.schema.settings import Settings
     from config.secrets import Secret
@@ -39,9 +40,14 @@ if TYPE_CHECKING:
 READ_PATIENCE = 30.0
 SECOND_LOOK = 1.0
 """A file that was changed a moment ago and makes no sense may be half written: look again then."""
-AUTOMATIC = frozenset({"file"})
+AUTOMATIC = frozenset({"file", "annotation"})
 """Triggers behind which nobody waits for an answer."""
 log = structlog.get_logger("wayout.config")
+
+
+def automatic(trigger: str) -> bool:
+    """Whether nobody waits for the answer to a run with this trigger, which may be several."""
+    return AUTOMATIC.issuperset(trigger.split("+"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +127,11 @@ class Reloader:
     def digests(self) -> Digests:
         """Digests of what runs."""
         return self._now.running.digests
+
+    @property
+    def provenance(self) -> Provenance:
+        """Where what is configured comes from."""
+        return self._now.configured.provenance
 
     @property
     def secrets(self) -> tuple[Secret, ...]:
@@ -223,7 +234,7 @@ class Reloader:
             now = stamp(self._clock())
             run = _Run(Report(Result.UNCHANGED, trigger, now, self.generation, dry_run=dry_run))
             judged = await self._judged(allow_removal=allow_removal)
-            if isinstance(judged.outcome, ConfigError) and trigger in AUTOMATIC:
+            if isinstance(judged.outcome, ConfigError) and automatic(trigger):
                 await asyncio.sleep(SECOND_LOOK)
                 judged = await self._judged(allow_removal=allow_removal)
             run.watch.lap("read")
@@ -267,6 +278,7 @@ class Reloader:
             warnings=candidate.loaded.warnings,
             changes=(*live, *candidate.split.waiting),
             pending_restart=candidate.split.pending,
+            parts=parts_of(self._subscribers, candidate.live),
         )
         if dry_run:
             return replace(run.report, result=Result.APPLIED if live else Result.UNCHANGED)

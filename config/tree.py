@@ -32,9 +32,8 @@ class Mark(NamedTuple):
         return f"{self.source}:{self.line}:{self.column}" if self.line else self.source
 
 
-@dataclass(frozen=True, slots=True)
-class Leaf:
-    """A single value; None stands for `null`."""
+class Leaf(NamedTuple):
+    """A single value; None stands for `null`. A tuple for the same reason."""
 
     value: Scalar
     mark: Mark

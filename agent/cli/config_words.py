@@ -65,7 +65,7 @@ def code_of(answer: Mapping[str, Any]) -> int:
 
 
 def change_lines(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
-    """One line for each change: what, from what, to what, and what it takes."""
+    """One line for each change: what, from what, to what, what it takes, and who acts on it."""
     from config.render import flow
 
     for each in rows:
@@ -73,7 +73,9 @@ def change_lines(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
         sign = signs.get(str(each["kind"]), "~")
         sides = [flow(each[side]) for side in ("old", "new")]
         shown = {"+": sides[1], "-": sides[0]}.get(sign, f"{sides[0]} -> {sides[1]}")
-        yield f"{sign} {each['path']}: {shown} ({each['class']})"
+        acting = ", ".join(map(str, each.get("subscribers") or ()))
+        takes = f"{each['class']}: {acting}" if acting else each["class"]
+        yield f"{sign} {each['path']}: {shown} ({takes})"
 
 
 def pending_lines(answer: Mapping[str, Any]) -> Iterator[str]:

@@ -105,6 +105,16 @@ class LoggingSection(Section):
     level: Annotated[Level, choice(Level), Option(G, DYNAMIC, "Least level that is logged.")] = (
         Level.INFO
     )
+    level_ttl: Annotated[
+        float,
+        duration("0s", "7d"),
+        Option(
+            N,
+            DYNAMIC,
+            "After how long a level that a group or one node has falls back by itself to what the "
+            "files say for all nodes; 0s never.",
+        ),
+    ] = 0.0
     format: Annotated[
         LogFormat, choice(LogFormat), Option(G, DYNAMIC, "How a line looks: auto, json, console.")
     ] = LogFormat.AUTO

@@ -151,12 +151,16 @@ class EgressEntry(Section):
     @property
     def ips(self) -> tuple[IP, ...]:
         """The addresses, IPv4 first."""
+        if not self.egress_ips:
+            return () if self.egress_ip is None else (self.egress_ip,)
         single = () if self.egress_ip is None else (self.egress_ip,)
         return tuple(sorted((*single, *self.egress_ips), key=lambda ip: ip.version))
 
     @model_validator(mode="after")
     def _addressed(self) -> Self:
-        if self.egress_ip is not None and self.egress_ips:
+        if self.egress_ip is not None and not self.egress_ips:
+            return self  # Nearly all of thousands.
+        if self.egress_ip is not None:
             refuse("has egress_ip and egress_ips", "keep one of the two")
         if not self.ips:
             refuse("has no address", "write egress_ip: ADDRESS")

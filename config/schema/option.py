@@ -78,6 +78,14 @@ class Section(BaseModel):
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True, hide_input_in_errors=True)
 
+    def __eq__(self, other: object) -> bool:
+        """By value; most that are compared are the very same default."""
+        return self is other or super().__eq__(other)
+
+    def __hash__(self) -> int:
+        """By value, as frozen models have it."""
+        return hash((type(self), *(getattr(self, name) for name in type(self).model_fields)))
+
     def __deepcopy__(self, _memo: dict[int, Any] | None = None) -> Self:
         """Frozen through and through, so a copy would be the same."""
         return self

@@ -2,16 +2,12 @@
 
 import base64
 import json
-import os
 import re
 import shutil
 import signal
-import socket
 import subprocess
-import sys
 import tempfile
 import time
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -19,11 +15,10 @@ import pytest
 from agent.client import call, rows
 from agent.lab import cluster as labs
 from agent.lab.observation import Observation
-from support.namespaces import Segment
+from support.managed import WAYOUT, heard, managed
 
 pytestmark = [pytest.mark.netns, pytest.mark.slow, pytest.mark.timeout(240)]
 
-WAYOUT = [sys.executable, "-I", "-m", "agent"]
 MIXED = 15.0
 """Seconds for which two nodes run different files; `wayout lab` can do it for longer."""
 
@@ -71,8 +66,7 @@ def edit(lab, name, old, new):
     path.write_text(text.replace(old, new, 1))
 
 
-def test_members_with_another_file_show_as_drift_and_are_read_from_anywhere(lab):
-    """T-36 and T-19: a canary on one member, then the rest."""
+def test_t19_and_test_t36_a_canary_is_drift_and_is_read_from_anywhere(lab):
     for name in lab.nodes:
         path = lab.file(name, "yaml")
         path.write_text(path.read_text() + "config: {drift_grace: 1s}\n")
@@ -83,24 +77,28 @@ def test_members_with_another_file_show_as_drift_and_are_read_from_anywhere(lab)
 
     eventually(lambda: command(lab, "n3", "config", "drift")[0] == 4)
     groups = json.loads(command(lab, "n3", "config", "drift", "--json")[1])["groups"]
+    assert [[row["name"] for row in group["members"]] for group in groups] == [["n2", "n3"], ["n1"]]
+    assert groups[1]["members"][0]["agreement"] == "differs"
+    _read_from_anywhere(lab)
+
+    for name in ("n2", "n3"):
+        edit(lab, name, "gossip: {", "gossip: {fanout: 4, ")
+        assert command(lab, name, "config", "reload")[0] == 0
+    eventually(lambda: command(lab, "n3", "config", "drift")[0] == 0)
+
+
+def _read_from_anywhere(lab):
+    """T-36."""
     running = json.loads(
         command(lab, "n3", "config", "show", "--peer", "n1", "--format", "json")[1]
     )
     differs, said, _ = command(lab, "n3", "config", "diff", "--peer", "n1")
-
-    assert [[row["name"] for row in group["members"]] for group in groups] == [["n2", "n3"], ["n1"]]
-    assert groups[1]["members"][0]["agreement"] == "differs"
     assert running["gossip"]["fanout"] == 4
     assert differs == 4
     assert "gossip.fanout: 3 -> 4 (cluster)" in said
     unknown = command(lab, "n3", "config", "show", "--peer", "n9")
     assert unknown[0] == 2
     assert "no wayout member 'n9'" in unknown[2]
-
-    for name in ("n2", "n3"):
-        edit(lab, name, "gossip: {", "gossip: {fanout: 4, ")
-        assert command(lab, name, "config", "reload")[0] == 0
-    eventually(lambda: command(lab, "n3", "config", "drift")[0] == 0)
 
 
 def test_a_change_of_gossip_that_loses_all_peers_is_rolled_back_and_says_so(lab, folder):
@@ -130,8 +128,8 @@ def test_a_change_of_gossip_that_loses_all_peers_is_rolled_back_and_says_so(lab,
         assert base64.b64encode(bytes(range(16))).decode() not in text
 
 
-def test_the_exit_code_of_the_reload_tells_the_truth(lab):
-    """T-26, and what ExecReload= of the unit reports."""
+def test_t26_a_port_waits_for_a_restart_and_the_exit_code_tells_the_truth(lab):
+    """And what ExecReload= of the unit reports."""
     name = "n1"
     reload = ("config", "reload", "--wait", "--pending-ok", "--timeout", "30s")
     good = lab.file(name, "yaml").read_text()
@@ -196,47 +194,6 @@ def test_two_nodes_with_different_files_never_answer_for_one_address(lab):
 
     assert {ip: found for ip, found in doubled.items() if found} == {}
     assert any(row["owner"] for row in rows(str(lab.file("n2", "sock")), "egress_list"))
-
-
-@contextmanager
-def managed(folder, *words, more=""):
-    """A daemon under a service manager that listens; its process, its file, and what it said."""
-    with (
-        Segment("a", prefix="wr") as segment,
-        socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager,
-    ):
-        manager.bind(str(folder / "notify"))
-        manager.settimeout(20)
-        path = folder / "config.yaml"
-        path.write_text(
-            f"version: 1\nnode: {{name: n1, address: {segment['a'].ip4}}}\n"
-            f"api: {{socket: {folder}/sock, http_listen: off}}\n"
-            f"state: {{dir: {folder}/state, runtime_dir: {folder}/run}}\n"
-            f"egress: {{egresses: {{a: {{egress_ip: 10.77.0.201}}}}}}\n{more}"
-        )
-        environment = os.environ | {"NOTIFY_SOCKET": str(folder / "notify")}
-        daemon = segment["a"].start(
-            *WAYOUT,
-            "run",
-            "--config",
-            str(path),
-            *words,
-            env=environment,
-            stderr=subprocess.DEVNULL,
-        )
-        try:
-            yield daemon, path, manager
-        finally:
-            daemon.terminate()
-            daemon.wait(20)
-
-
-def heard(manager, first):
-    """The fields of the next datagram that begins so."""
-    while True:
-        lines = manager.recv(4096).decode().split("\n")
-        if lines[0] == first:
-            return dict(line.split("=", 1) for line in lines)
 
 
 def test_notify_reload_gets_its_messages_whatever_comes_of_it(folder):

@@ -7,7 +7,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from config.changes import apply, diff
-from config.digest import digests
+from config.digest import Digests
 from config.documents import Text
 from config.leaves import built, leaves_of
 from config.parse import Surroundings, parse
@@ -131,7 +131,7 @@ def test_the_difference_applied_is_the_target(old, new):
     reached = apply(before.leaves, diff(before.leaves, after.leaves))
 
     assert diff(reached, after.leaves) == ()
-    assert digests(built(reached), "") == digests(after.settings, "")
+    assert Digests(built(reached), "") == Digests(after.settings, "")
 
 
 @few

@@ -7,6 +7,7 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
+from agent.cli.config_words import change_lines
 from agent.cli.group import wayout
 from config.load import load
 from config.report import Result
@@ -55,7 +56,7 @@ def main(tmp_path):
     return path
 
 
-async def test_t05_a_trial_tells_each_path_with_old_new_and_class(main):
+async def test_t05_a_trial_tells_each_path_with_old_new_class_and_who_acts_on_it(main):
     reloader = Reloader(main, load(main, environ={}), environ={})
     part = Part("gossip", ["gossip"])
     reloader.subscribe(part)
@@ -66,6 +67,12 @@ async def test_t05_a_trial_tells_each_path_with_old_new_and_class(main):
     rows = {each["path"]: each for each in report.to_document()["changes"]}
     assert [rows["gossip.fanout"][key] for key in ("old", "new", "class")] == [3, 5, "dynamic"]
     assert rows["gossip.bind_port"]["class"] == "static"
+    assert rows["gossip.fanout"]["subscribers"] == ["gossip"]
+    assert rows["gossip.bind_port"]["subscribers"] == []
+    assert [*change_lines(rows.values())] == [
+        "~ gossip.fanout: 3 -> 5 (dynamic: gossip)",
+        "~ gossip.bind_port: 7955 -> 8000 (static)",
+    ]
     assert part.steps == []
     assert reloader.settings.gossip.fanout == 3
 

@@ -10,10 +10,11 @@ import structlog
 from structlog.testing import capture_logs
 
 from agent import logs
-from agent.subscribers import Logging
+from agent.subscribers import Logging, shared_level
 from config.load import load
 from config.polling import Poll
 from config.report import Result
+from config.schema.settings import Settings
 from config.subscribers import RefusalError
 from config.transaction import Reloader
 from config.triggers import Pace, Reloads
@@ -61,7 +62,7 @@ def keyring(path, *numbers):
     path.chmod(0o600)
 
 
-async def test_t03_and_t10_files_that_appear_and_change_are_taken_by_the_poll_alone(files):
+async def test_t03_and_test_t10_files_that_appear_and_change_are_taken_by_the_poll_alone(files):
     worker = asyncio.create_task(files.reloads.run())
     try:
         folder = files.path.parent / "conf.d"
@@ -93,6 +94,42 @@ async def test_t31_a_level_is_seen_by_loggers_that_were_bound_before(files):
         assert not logging.getLogger("wayout.gossip").isEnabledFor(logging.DEBUG)
     finally:
         logs.configure(level="info", shape="json", node="n1")
+
+
+@pytest.mark.looptime
+async def test_t08_a_level_falls_back_by_itself_to_that_of_the_shared_files(files):
+    ours = logging.getLogger("wayout")
+    part = Logging(lambda: shared_level(files.reloader))
+    files.reloader.subscribe(part)
+    base = START + "logging: {level: warning}\n"
+    own = base + "nodes: {n1: {logging: {level: debug, level_ttl: 10m}}}\n"
+    try:
+        await files.reload(own)
+        assert ours.level == logging.DEBUG
+        await asyncio.sleep(300)
+        # Another change of the logs, or of anything else, starts no new term.
+        await files.reload(own.replace("{level: warning}", "{level: warning, format: json}"))
+        assert ours.level == logging.DEBUG
+        await asyncio.sleep(301)
+        assert ours.level == logging.WARNING
+        await files.reload(own.replace("{level: warning}", "{level: error, format: console}"))
+        assert ours.level == logging.ERROR
+        assert files.reloader.settings.logging.level.value == "debug"
+        await files.reload(own.replace("10m", "20m"))
+        assert ours.level == logging.DEBUG
+    finally:
+        part.close()
+        logs.configure(level="info", shape="json", node="n1")
+
+
+async def test_t30_without_a_section_for_it_a_pod_takes_changed_files_by_itself(files):
+    """In a pod the environment alone says so; nothing in the file does."""
+    assert "kubernetes" not in Settings.model_fields
+    said = "config: {auto_reload: on"
+    files.path.write_text(START.replace(said, "config: {auto_reload: auto"))
+    await files.reload()
+    in_pod = Poll(files.reloader, files.reloads, auto=True, rng=Random(1))
+    assert (in_pod.automatic, files.poll.automatic) == (True, False)
 
 
 async def test_t40_two_writers_get_one_warning_and_ever_longer_rest(files):
@@ -189,6 +226,7 @@ async def test_a_way_back_that_is_barred_is_admitted_for_good(files):
     assert files.reloader.attempts.inconsistent
 
 
+@pytest.mark.slow
 async def test_a_half_written_file_gets_a_second_look_before_it_counts(files):
     files.path.write_text("egress: [")
 

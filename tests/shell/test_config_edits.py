@@ -79,6 +79,7 @@ async def _all(course, seed, edits):
             raise AssertionError(f"seed {seed}, edit {number}: {error}") from error
 
 
+@pytest.mark.slow
 async def test_t04_random_edits_leave_the_last_good_settings_running(tmp_path):
     course = await edited(tmp_path, seed=4, edits=150)
 

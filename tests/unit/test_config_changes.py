@@ -3,7 +3,7 @@
 import pytest
 
 from config.changes import ABSENT, diff, notable, split
-from config.digest import digests
+from config.digest import Digests
 from config.guard import guarded, removed
 from config.redact import fingerprint, shown
 from support.settings import parsed
@@ -86,7 +86,7 @@ def test_the_digests_of_today_are_those_of_tomorrow():
     # Members of two versions compare them during an upgrade.
     settings = parsed(BASE + "egress: {egresses: {a: {egress_ip: 192.0.2.9}}}\n").settings
 
-    assert digests(settings, "").cluster == "6fe29dcb86db9739"
+    assert Digests(settings, "").cluster == "6fe29dcb86db9739"
 
 
 @pytest.mark.parametrize(

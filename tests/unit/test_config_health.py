@@ -6,7 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from config.changes import diff
-from config.digest import digests
+from config.digest import Digests
 from config.leaves import built, leaves_of
 from config.schema.health import Action, CheckType
 from config.schema.settings import Settings
@@ -75,11 +75,11 @@ def test_the_order_of_a_command_is_a_change() -> None:
     other = settings(a={"type": "exec", "command": ["/bin/x", "b", "a"]})
 
     assert [each.path[-1] for each in diff(leaves_of(one), leaves_of(other))] == ["command"]
-    assert digests(one, "").node != digests(other, "").node
+    assert Digests(one, "").node != Digests(other, "").node
 
 
 def test_checks_of_one_node_are_no_drift() -> None:
     one, other = settings(), settings(a={"type": "gateway"})
 
-    assert digests(one, "").cluster == digests(other, "").cluster
-    assert digests(one, "").node != digests(other, "").node
+    assert Digests(one, "").cluster == Digests(other, "").cluster
+    assert Digests(one, "").node != Digests(other, "").node

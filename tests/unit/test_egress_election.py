@@ -104,6 +104,24 @@ def test_selectors_choose_by_labels():
     assert (result["e3"].owner, result["e3"].reason) == (None, "no_eligible_node")
 
 
+def test_t39_an_address_lives_in_its_rack_or_nowhere():
+    names = [(f"r{rack}-n{n}", f"r{rack}") for rack in range(1, 4) for n in range(3)]
+    candidates = {name: Candidate(name, labels=(("rack", rack),)) for name, rack in names}
+    racks = {f"e{n}": f"r{n % 4}" for n in range(1, 41)}
+    wanted = [
+        egress(n, selector=Selector(labels=(("rack", racks[f"e{n}"]),))) for n in range(1, 41)
+    ]
+    gone = {name: each for name, each in candidates.items() if not name.startswith("r2-")}
+
+    for there in (candidates, gone, dict([*candidates.items()][::4])):
+        alive = {name.split("-")[0] for name in there}
+        for name, each in elected(wanted, there).items():
+            if racks[name] in alive:
+                assert each.owner.startswith(f"{racks[name]}-")
+            else:
+                assert (each.owner, each.reason) == (None, "no_eligible_node")
+
+
 def test_many_that_may_only_live_on_one_node_live_there_whatever_the_bound():
     one = Selector(labels=(("disk", "ssd"),))
     candidates = nodes(NAMES) | {"node-a": Candidate("node-a", labels=(("disk", "ssd"),))}
