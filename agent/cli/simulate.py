@@ -15,7 +15,7 @@ from agent.cli.simulate_words import Share, StallWord
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gossip.simulator.scenario import Result, Run, Scenario
+    from gossip.simulator.scenario import Result, Run
     from gossip.simulator.scenario import Stall as StallOf
     from gossip.tuning import Tuning
 

@@ -10,7 +10,7 @@ from gossip.events import HealthChanged, Unreachable
 from gossip.peer import Health
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator
 
     from gossip.events import Event
     from gossip.simulator.host import Host
@@ -120,39 +120,28 @@ def _accusations(
 
 
 @dataclass(frozen=True, slots=True)
-class Counters:
-    """What hosts have sent until one moment: UDP payloads and TCP streams, before IP headers."""
-
-    at: float
-    packets: int
-    octets: int
-    stream_octets: int
-
-
-def counters(now: float, hosts: Sequence[Host]) -> Counters:
-    """Of these hosts together."""
-    return Counters(
-        now,
-        sum(host.sent for host in hosts),
-        sum(host.sent_bytes for host in hosts),
-        sum(host.stream_bytes for host in hosts),
-    )
-
-
-@dataclass(frozen=True, slots=True)
 class Rates:
-    """Per second and node."""
+    """Sent per second and node: UDP payloads and TCP streams, before IP headers."""
 
     packets: float
     octets: float
     stream_octets: float
 
 
-def rates(before: Counters, after: Counters, nodes: int) -> Rates:
-    """Between two moments."""
-    span = max(after.at - before.at, 1e-9) * max(nodes, 1)
-    return Rates(
-        (after.packets - before.packets) / span,
-        (after.octets - before.octets) / span,
-        (after.stream_octets - before.stream_octets) / span,
+Counters = dict[str, tuple[int, int, int]]
+"""What each host has sent until one moment: datagrams, their bytes, bytes in streams."""
+
+
+def counters(hosts: Iterable[Host]) -> Counters:
+    """Of these hosts."""
+    return {host.name: (host.sent, host.sent_bytes, host.stream_bytes) for host in hosts}
+
+
+def rates(before: Counters, after: Counters, seconds: float) -> Rates:
+    """What those sent in between that are in both, each by the second."""
+    names = after.keys() & before.keys()
+    span = max(seconds, 1e-9) * max(len(names), 1)
+    packets, octets, streams = (
+        sum(after[name][index] - before[name][index] for name in names) / span for index in range(3)
     )
+    return Rates(packets, octets, streams)

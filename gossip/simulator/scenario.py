@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
     from gossip.effects import Effects
     from gossip.machine import Machine
-    from gossip.simulator.host import Host
     from gossip.simulator.measure import Alarms, Counters, Death, Quantiles, Rates
 
 PRESETS: dict[str, Callable[[], Tuning]] = {
@@ -130,7 +129,7 @@ class Run:
         self._ready = self.network.now + SETTLE
         self._end = self._ready + scenario.duration
         self._begun: float | None = None
-        self._before: tuple[Counters, Counters] | None = None
+        self._before: Counters = {}
 
     @property
     def share(self) -> float:
@@ -156,18 +155,19 @@ class Run:
     def result(self) -> Result:
         """What is known so far."""
         network, begun = self.network, self._begun
-        now = self._traffic()
-        before = self._before or now
+        seconds = 0.0 if begun is None else network.now - begun
+        sent = counters(network.running())
+        owners = {name: sent[name] for name in self.owners if name in sent}
         deaths = tuple(
             death(network, network.hosts[name], owner=name in self.owners) for name in self._killed
         )
         return Result(
             self.scenario,
-            0.0 if begun is None else network.now - begun,
+            seconds,
             deaths,
             alarms(network, network.now if begun is None else begun),
-            rates(before[0], now[0], self.scenario.nodes),
-            rates(before[1], now[1], self.scenario.owners),
+            rates(self._before, sent, seconds),
+            rates(self._before, owners, seconds),
             tuple(self._views),
             network.digest,
         )
@@ -177,7 +177,7 @@ class Run:
         self._begun = network.now
         for name in self.owners:
             network.do(name, _carry)
-        self._before = self._traffic()
+        self._before = counters(network.running())
         self._look()
         for number in range(scenario.kill):
             phase = (number + network.random.random()) / scenario.kill
@@ -208,11 +208,6 @@ class Run:
     def _look(self) -> None:
         self._views.append((self.network.now - (self._begun or 0.0), self.network.views()))
         self.network.at(self.network.now + WATCH_VIEWS, self._look)
-
-    def _traffic(self) -> tuple[Counters, Counters]:
-        hosts: list[Host] = list(self.network.hosts.values())
-        owners = [self.network.hosts[name] for name in self.owners]
-        return counters(self.network.now, hosts), counters(self.network.now, owners)
 
 
 def _carry(machine: Machine, now: float) -> Effects:
