@@ -49,6 +49,7 @@ def test_a_bad_value_is_one_error(words):
 @pytest.mark.parametrize(("name", "head"), [("a.png", b"\x89PNG"), ("a.svg", b"<?xml")])
 @pytest.mark.slow
 def test_a_plot_is_a_picture(tmp_path, name, head):
+    pytest.importorskip("matplotlib", reason="needs the extra `plot`")
     target = tmp_path / name
     done = call("--nodes", "4", "--kill", "1", "--duration", "5s", "--plot", str(target))
     assert done.exit_code == 0, done.output
