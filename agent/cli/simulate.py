@@ -81,6 +81,19 @@ def simulate(  # noqa: PLR0913 - one argument for each option
         fail(str(error), EXIT_USAGE)
     run = Run(scenario, Random)
     interrupted = _complete(run)
+    _report(run, draw, plot, interrupted=interrupted, as_json=as_json)
+    return INTERRUPTED if interrupted else 0
+
+
+def _report(
+    run: Run,
+    draw: Any,  # noqa: ANN401 - a function, or None
+    plot: str | None,
+    *,
+    interrupted: bool,
+    as_json: bool,
+) -> None:
+    """Draw and print what is known."""
     result = run.result()
     if draw is not None:
         try:
@@ -92,8 +105,9 @@ def simulate(  # noqa: PLR0913 - one argument for each option
     else:
         _show(result)
     if interrupted:
-        complain("warning", [f"interrupted after {result.seconds:.1f} of {duration:g} s"])
-    return INTERRUPTED if interrupted else 0
+        complain(
+            "warning", [f"interrupted after {result.seconds:.1f} of {run.scenario.duration:g} s"]
+        )
 
 
 def _complete(run: Run) -> bool:
