@@ -35,15 +35,15 @@ fix: $(READY)  ## format and mend what can be mended
 	$(BIN)/ruff check --fix .
 
 sim: $(READY)  ## one simulated cluster: make sim SEED=7 NODES=200
-	$(BIN)/python bench/sim.py --seed $(SEED) --nodes $(NODES)
+	$(BIN)/wayout simulate --seed $(SEED) --nodes $(NODES) --kill 2
 
 soak: $(READY)  ## long runs: fuzzing of every decoder (SECONDS=600), laws with many examples, faults
 	$(BIN)/pip install --quiet --group soak
 	$(BIN)/python bench/fuzz.py --seconds $(SECONDS)
 	HYPOTHESIS_PROFILE=soak $(BIN)/pytest -q -m "not netns and not interop" tests/property tests/simulation
 
-bench: $(READY)  ## measure against peers and limits
-	$(BIN)/python bench/run.py
+bench: $(READY)  ## measure against peers and limits; FULL=1 with large clusters and long runs
+	$(BIN)/python bench/run.py $(if $(FULL),--full)
 
 package: $(READY)  ## build the wheel and the source distribution
 	$(BIN)/pip install --quiet build
