@@ -1,6 +1,8 @@
 """`wayout simulate` as a script and a person call it."""
 
 import json
+import subprocess
+import sys
 
 import pytest
 from click.testing import CliRunner
@@ -55,3 +57,53 @@ def test_a_plot_is_a_picture(tmp_path, name, head):
     assert done.exit_code == 0, done.output
     assert target.read_bytes().startswith(head)
     assert "known by all" in done.stdout
+
+
+WITHOUT_MATPLOTLIB = """
+import sys
+sys.modules["matplotlib"] = None
+from agent.cli.group import wayout
+wayout(["simulate", "--plot", "a.svg"])
+"""
+
+
+def test_a_plot_without_matplotlib_names_what_to_install():
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT_MATPLOTLIB],
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 2
+    assert "wayout: error:" in done.stderr
+    assert "pip install wayout[plot]" in done.stderr
+
+
+INTERRUPTED = """
+import os, signal, threading
+import gossip.simulator.link, gossip.simulator.scenario
+from agent.cli.group import wayout
+threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT)).start()
+wayout(["simulate", "--nodes", "5", "--duration", "10h", "--json"])
+"""
+
+
+@pytest.mark.slow
+def test_ctrl_c_tells_what_is_known_until_then():
+    done = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED], check=False, capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 130, done.stderr
+    assert 0 < json.loads(done.stdout)["duration_seconds"] < 36_000
+    assert "interrupted after" in done.stderr
+
+
+def test_settings_come_from_a_configuration_file(tmp_path):
+    path = tmp_path / "config.yaml"
+    path.write_text("version: 1\ngossip: {probe_interval: 1s}\n")
+    words = ("--nodes", "4", "--owners", "0", "--duration", "5s", "--json")
+    own, usual = call(*words, "--config", str(path)), call(*words)
+    assert own.exit_code == 0, own.output
+    rates = [json.loads(each.stdout)["packets_per_second_per_node"] for each in (own, usual)]
+    assert rates[0] < rates[1]
