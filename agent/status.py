@@ -9,7 +9,9 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from agent import facts, notices
+from egress import eligibility
 from egress.decision import Kind
+from egress.eligibility import Vacancy
 
 if TYPE_CHECKING:
     from agent.desk import Document
@@ -80,8 +82,10 @@ def member_counts(shot: Snapshot) -> Document:
 def states(shot: Snapshot) -> dict[str, int]:
     """How many addresses are in each state."""
     counts = dict.fromkeys(("assigned", "moving", "unassigned", "conflict"), 0)
-    for row in egress_list(shot):
-        counts[str(row["state"])] += 1
+    for egress in shot.egresses:
+        for ip in egress.ips:
+            word, _ = _state(shot, ip, _owner(shot, ip), shot.assignments.get(egress.name))
+            counts[word] += 1
     return counts
 
 
@@ -138,10 +142,10 @@ def egress_list(shot: Snapshot) -> list[Document]:
 
 def _row(shot: Snapshot, egress: Egress, ip: IP, assignment: Assignment | None) -> Document:
     claim = shot.claims.top(ip)
-    owner = (
-        claim.owner if claim is not None and claim.held and _carries(shot, claim.owner) else None
-    )
+    owner = _owner(shot, ip)
     word, reason = _state(shot, ip, owner, assignment)
+    if reason == Vacancy.NO_ELIGIBLE_NODE:
+        reason = f"{reason}: {eligibility.tally(shot.candidates.values(), egress)}"
     place = shot.places.get(ip)
     return {
         "name": egress.name,
@@ -157,6 +161,11 @@ def _row(shot: Snapshot, egress: Egress, ip: IP, assignment: Assignment | None) 
         "local": ip in shot.carried,
         "interface": place.interface if place is not None and ip in shot.carried else None,
     }
+
+
+def _owner(shot: Snapshot, ip: IP) -> str | None:
+    claim = shot.claims.top(ip)
+    return claim.owner if claim is not None and claim.held and _carries(shot, claim.owner) else None
 
 
 def _carries(shot: Snapshot, name: str) -> bool:
@@ -182,7 +191,7 @@ def _state(
         return "assigned", said
     if assignment is not None and assignment.owner is not None:
         return "moving", said
-    reason = assignment.reason if assignment is not None else "no_eligible_node"
+    reason = assignment.reason if assignment is not None else Vacancy.NO_ELIGIBLE_NODE
     return "unassigned", said or reason
 
 

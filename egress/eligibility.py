@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from egress.model import IP, Candidate, Egress, Expression, Network, Selector
 
@@ -55,6 +56,16 @@ class Vacancy(StrEnum):
 def refusal(candidate: Candidate, egress: Egress) -> Refusal | None:
     """Why `candidate` may not be given `egress` now; None when it may."""
     return unwell(candidate) or misfit(candidate, egress)
+
+
+def tally(candidates: Iterable[Candidate], egress: Egress) -> str:
+    """How many candidates are refused for which reason, the most frequent first, for people.
+
+    As in `no_interface 3, draining 1`; `no member` when there is nobody to ask.
+    """
+    words = Counter(word for each in candidates if (word := refusal(each, egress)))
+    ordered = sorted(words.items(), key=lambda item: (-item[1], item[0]))
+    return ", ".join(f"{word} {count}" for word, count in ordered) or "no member"
 
 
 def unwell(candidate: Candidate) -> Refusal | None:

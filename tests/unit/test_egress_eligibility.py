@@ -4,7 +4,7 @@ from ipaddress import ip_address, ip_network
 
 import pytest
 
-from egress.eligibility import Refusal, keeps, refusal, selects
+from egress.eligibility import Refusal, keeps, refusal, selects, tally
 from egress.model import Candidate, Egress, Expression, Selector
 
 V4, V6 = ip_address("192.0.2.1"), ip_address("2001:db8::1")
@@ -87,3 +87,16 @@ def test_an_operator_that_does_not_exist_is_an_error():
 )
 def test_what_ends_a_tenure(candidate, stays):
     assert keeps(candidate, PLAIN) is stays
+
+
+def test_a_vacancy_is_told_by_its_most_frequent_reason_first():
+    here = Egress("e", (ip_address("192.0.2.9"),), interface="nope0")
+    candidates = [
+        Candidate("a", lacks=frozenset({"nope0"})),
+        Candidate("b", lacks=frozenset({"nope0"})),
+        Candidate("c", reasons=("draining",)),
+        Candidate("d"),
+    ]
+
+    assert tally(candidates, here) == "no_interface 2, draining 1"
+    assert tally([], here) == "no member"
